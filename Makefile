@@ -1,0 +1,136 @@
+# make [V=1] [SAN=address,undefined | SAN=thread] [target]; `make help` lists the targets.
+comma    := ,
+O        ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+Q        := $(if $(V),,@)
+CC       ?= cc
+CLANG    ?= clang
+PREFIX   ?= /usr/local
+CFLAGS   ?= -O2 -g
+SECONDS_PER_FUZZER ?= 60
+PKGS     := libuv libprotobuf-c libcjson sqlite3 zlib liburing
+WARN     := -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+            -Wswitch-enum -Wwrite-strings -Wformat=2 -Wimplicit-fallthrough -Werror
+VERSION  := $(shell cat proto/VERSION)
+DEFS     := -D_GNU_SOURCE -DSPLITBENCH_BUILD='"$(VERSION)"'
+INCLUDES  = -I. -I$(O) $(shell pkg-config --cflags $(PKGS))
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+COMPILE   = $(CC) $(DEFS) $(INCLUDES) $(CFLAGS) $(SANFLAGS)
+
+# What each program is made of, and what it links. The generator stays small: no nng, no protobuf.
+srcs             = $(sort $(wildcard $(addsuffix /*.c,$(1))))
+objs             = $(patsubst %.c,$(O)/%.o,$(call srcs,$(1)))
+GEN             := $(O)/proto/splitbench.pb-c
+LOAD_DIRS       := agent/load
+AGENT_DIRS      := agent agent/driver
+CONTROLLER_DIRS := controller controller/analysis controller/report
+COMMON_OBJ       = $(call objs,common)
+PROTO_OBJ        = $(call objs,proto) $(GEN).o
+LOAD_LIBS       := -luv -luring -lmbedtls -lmbedx509 -lmbedcrypto -lcjson -lz -lm -lpthread
+ALL_LIBS        := -lnng -lprotobuf-c -lsqlite3 $(LOAD_LIBS)
+PROGRAMS        := $(O)/bin/splitbench $(O)/bin/splitbench-agent $(O)/bin/splitbench-load
+UNIT            := $(patsubst tests/unit/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c))
+SIM             := $(patsubst tests/sim/%.c,$(O)/tests/%,$(wildcard tests/sim/sim_*.c))
+HELPERS         := $(patsubst tests/support/%.c,$(O)/tests/%,$(wildcard tests/support/tool_*.c))
+FUZZERS         := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+NO_MAIN          = $(filter-out %/main.o,$(COMMON_OBJ) $(PROTO_OBJ) \
+                   $(call objs,$(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS)) $(call objs,tests/support))
+
+all: $(PROGRAMS) ## build the three programs into build/bin
+
+$(O)/bin/splitbench-load:  $(call objs,$(LOAD_DIRS)) $(COMMON_OBJ)
+$(O)/bin/splitbench-agent: $(call objs,$(AGENT_DIRS)) $(PROTO_OBJ) $(COMMON_OBJ)
+$(O)/bin/splitbench:       $(call objs,$(CONTROLLER_DIRS)) $(PROTO_OBJ) $(COMMON_OBJ)
+$(UNIT): $(O)/tests/%: $(O)/tests/unit/%.o $(NO_MAIN)
+$(SIM):  $(O)/tests/%: $(O)/tests/sim/%.o $(NO_MAIN)
+$(HELPERS): $(O)/tests/%: $(O)/tests/support/%.o $(NO_MAIN)
+$(O)/bin/splitbench-load: LIBS = $(LOAD_LIBS)
+$(filter-out %-load,$(PROGRAMS)): LIBS = $(ALL_LIBS)
+$(UNIT) $(SIM) $(HELPERS): LIBS = $(ALL_LIBS) -lcmocka
+
+$(PROGRAMS) $(UNIT) $(SIM) $(HELPERS):
+	@mkdir -p $(@D); echo "  LD   $@"
+	$(Q)$(CC) $(CFLAGS) $(SANFLAGS) -o $@ $(filter-out $(O)/tests/support/tool_%.o,$(filter %.o,$^)) \
+	    $(filter $(O)/tests/support/$(@F).o,$^) $(LIBS)
+
+$(O)/%.o: %.c $(O)/flags | $(GEN).h
+	@mkdir -p $(@D); echo "  CC   $<"
+	$(Q)$(COMPILE) $(WARN) -MMD -MP -c -o $@ $<
+
+$(GEN).o: $(GEN).c $(O)/flags
+	$(Q)$(COMPILE) -std=c11 -c -o $@ $<
+
+$(GEN).c $(GEN).h &: proto/splitbench.proto
+	@mkdir -p $(@D); echo "  PB   $<"
+	$(Q)protoc-c -Iproto --c_out=$(O)/proto $<
+
+# Everything is rebuilt when the flags change.
+$(O)/flags: FORCE
+	@mkdir -p $(@D); echo '$(COMPILE) $(WARN)' | cmp -s - $@ || echo '$(COMPILE) $(WARN)' > $@
+
+# Fuzzers link their own instrumented copy of the sources, built by clang.
+$(FUZZERS): $(O)/fuzz/%: tests/fuzz/%.c $(GEN).c FORCE
+	@mkdir -p $(@D); echo "  FUZZ $@"
+	$(Q)$(CLANG) $(DEFS) $(INCLUDES) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=undefined -o $@ $< $(GEN).c \
+	    $(filter-out %/main.c,$(call srcs,common proto $(LOAD_DIRS) $(CONTROLLER_DIRS))) $(ALL_LIBS)
+
+demo: deps ## install what is missing, build, compare two real servers in about a minute
+	@$(MAKE) --no-print-directory all
+	$(Q)docs/examples/demo.sh $(O)/bin
+
+test: deps ## what CI runs: unit, simulation and end-to-end tests
+	@$(MAKE) --no-print-directory test-build
+	$(Q)tests/run.sh $(O)
+
+test-unit: test-build ## unit and simulation tests only
+	$(Q)tests/run.sh $(O) unit
+
+test-build: $(PROGRAMS) $(UNIT) $(SIM) $(HELPERS)
+
+deps: ## install the Debian packages that are missing (as root or with sudo)
+	$(Q)deploy/deps.sh build test
+
+check-all: ## test, sanitizers, layers, headers, format, linters, fuzzers
+	$(Q)deploy/deps.sh build test check
+	@$(MAKE) --no-print-directory check-layers check-headers check-format check-lint
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test SAN=address,undefined
+	@$(MAKE) --no-print-directory test SAN=thread
+	@$(MAKE) --no-print-directory fuzz
+
+fuzz: $(FUZZERS) ## each fuzzer for SECONDS_PER_FUZZER (60)
+	$(Q)tests/fuzz/run.sh $(O) $(SECONDS_PER_FUZZER)
+
+check-layers: ## who may include whom
+	$(Q)tests/support/check_layers.sh
+
+check-headers: $(GEN).h ## every header compiles alone
+	@for h in $$(git ls-files '*.h'); do \
+	    echo "#include \"$$h\"" | $(COMPILE) $(WARN) -fsyntax-only -xc - || exit 1; done
+
+check-format: ## clang-format has nothing to say
+	$(Q)clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+
+check-lint: $(GEN).h ## clang-tidy and cppcheck have nothing to say
+	$(Q)clang-tidy --quiet $$(git ls-files 'common/*.c' 'proto/*.c' 'agent/*.c' 'controller/*.c') -- \
+	    $(DEFS) $(INCLUDES) -std=c11
+	$(Q)cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
+	    -I. --suppress=missingIncludeSystem common proto agent controller
+
+install: all ## into PREFIX (/usr/local), with units and man pages
+	install -D -t $(DESTDIR)$(PREFIX)/bin $(PROGRAMS)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system deploy/*.service
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/*.1
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/splitbench docs/experiment.schema.json
+
+clean: ## remove build and build-*
+	rm -rf build build-*
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+FORCE:
+.PHONY: all demo test test-unit test-build deps check-all fuzz check-layers check-headers check-format \
+        check-lint install clean help FORCE
+.DELETE_ON_ERROR:
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

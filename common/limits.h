@@ -1,0 +1,50 @@
+#ifndef COMMON_LIMITS_H
+#define COMMON_LIMITS_H
+/*
+ * Every size that something outside can choose, with the reason for its cap. A value over a cap is
+ * refused before it reaches an allocator. Tests sit at each limit and one beyond it.
+ */
+
+/* Names of agents, targets, workloads: they become file names and table cells. */
+#define LIMIT_NAME_BYTES 128u
+/* One path in a workspace or on a command line (PATH_MAX is 4096 on Linux). */
+#define LIMIT_PATH_BYTES 4096u
+/* One argument vector: ARG_MAX is 128 KiB per string, and nobody types more than 256 words. */
+#define LIMIT_ARGV_COUNT    256u
+#define LIMIT_ENV_COUNT     256u
+#define LIMIT_COMMAND_BYTES (96u * 1024u)
+/* An experiment file; the largest published one is under 100 KiB. */
+#define LIMIT_EXPERIMENT_BYTES (4u * 1024u * 1024u)
+#define LIMIT_JSON_DEPTH       64u
+#define LIMIT_TARGETS          256u
+#define LIMIT_WORKLOADS        256u
+#define LIMIT_SWEEP            64u
+#define LIMIT_CHECKS           1024u
+#define LIMIT_ROUNDS           1000u
+#define LIMIT_HOSTS_PER_ROLE   64u
+#define LIMIT_CONNECTIONS      100000u
+/* A request body given inline or from a file. */
+#define LIMIT_BODY_BYTES   (16u * 1024u * 1024u)
+#define LIMIT_HEADERS      128u
+#define LIMIT_HEADER_BYTES (16u * 1024u)
+/* One frame on the wire: a file chunk and its envelope fit; a result with its histogram fits ten times. */
+#define LIMIT_FRAME_BYTES (2u * 1024u * 1024u)
+#define LIMIT_CHUNK_BYTES (1024u * 1024u)
+/* Heap a decoder may use for one frame: protobuf-c may need several times the frame. */
+#define LIMIT_DECODE_BYTES (8u * 1024u * 1024u)
+/* Files of one job and their total size: sources and bundles, not data sets. */
+#define LIMIT_FILES      4096u
+#define LIMIT_FILE_BYTES (1024ull * 1024ull * 1024ull)
+/* A server's or generator's log: the head and the tail are kept, the middle is counted and dropped. */
+#define LIMIT_LOG_HEAD_BYTES (512u * 1024u)
+#define LIMIT_LOG_TAIL_BYTES (64u * 1024u)
+/* What a generator may print as its result. */
+#define LIMIT_RESULT_BYTES (4u * 1024u * 1024u)
+/* Results an agent keeps on disk while nobody takes them. */
+#define LIMIT_SPOOL_BYTES (256ull * 1024ull * 1024ull)
+/* Connections a controller serves; a lab has tens of agents. */
+#define LIMIT_PEERS 4096u
+/* Text of one error or cause. */
+#define LIMIT_TEXT_BYTES 4096u
+
+#endif
