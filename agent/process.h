@@ -1,0 +1,91 @@
+#ifndef AGENT_PROCESS_H
+#define AGENT_PROCESS_H
+/*
+ * The processes of one job: started, watched, measured and ended as whole trees. Between the agent and the
+ * job stands a supervisor (agent/supervisor.h): a child process of ours that is the job's subreaper and
+ * clears everything when we die or the lease ends. Owned by the task; all calls and callbacks on the agent's
+ * loop.
+ */
+#include "common/err.h"
+#include "common/limits.h"
+
+#include <sys/types.h>
+#include <uv.h>
+
+#define PROCESS_MAX 16u /* trees of one job alive at a time */
+
+struct process_set;
+
+struct process_exit {
+    int32_t status; /* -1 when a signal ended it */
+    int32_t signal;
+    bool asked; /* process_stop or process_set_close came first */
+};
+
+struct process_handlers {
+    void *arg;
+    /* The first process of the tree has ended and nothing of the tree is alive any more. */
+    void (*on_exit)(void *arg, uint32_t proc, const struct process_exit *exit);
+    /* One line (without its '\n', cut at 4 KiB) of a process started with `lines`. */
+    void (*on_line)(void *arg, uint32_t proc, const char *line);
+    /* The supervisor itself is gone: nothing of the job lives (the agent has made sure). */
+    void (*on_lost)(void *arg, const char *why);
+};
+
+struct process_set_options {
+    uv_loop_t *loop;
+    const char *job;     /* names the cgroup leaf and the log directory */
+    const char *log_dir; /* existing directory for log files */
+    uint64_t lease_ns;   /* from the last process_set_renew */
+    struct process_handlers handlers;
+};
+
+NODISCARD enum err process_set_new(const struct process_set_options *options, struct process_set **out,
+                                   struct err_detail *d);
+/* Ends every tree (SIGKILL), then the supervisor; `cb` runs when nothing of the job is alive. */
+void process_set_close(struct process_set **set, void (*cb)(void *arg), void *arg);
+
+/* The lease begins anew. When it runs out the supervisor kills every tree by itself, agent or no agent. */
+void process_set_renew(struct process_set *set, uint64_t lease_ns);
+
+struct process_spec {
+    uint32_t proc; /* caller's number, unique in the set */
+    const char *label;
+    char *const *argv;    /* NULL-terminated; argv[0] is looked up in PATH of `env` */
+    char *const *env;     /* NULL-terminated "K=V", added to the agent's environment; may be NULL */
+    const char *dir;      /* absolute */
+    const char *cpus;     /* "0-1", or NULL */
+    bool lines;           /* stderr arrives through on_line too */
+    size_t out_bytes_max; /* stdout is kept apart up to this (process_take_output), 0 = it goes to the log */
+    uint64_t grace_ns;    /* between SIGTERM and SIGKILL in process_stop */
+};
+
+/* Starts it. `cb` runs once: with the pid, or with why it cannot be (no such program, no such directory,
+ * ...). */
+typedef void process_start_cb(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns,
+                              const struct err_detail *d);
+NODISCARD enum err process_start(struct process_set *set, const struct process_spec *spec,
+                                 process_start_cb *cb, void *arg, struct err_detail *d);
+
+/* SIGTERM to the tree, grace, SIGKILL to what is left. on_exit follows when nothing of it lives. */
+void process_stop(struct process_set *set, uint32_t proc);
+
+/* Counters of a tree: CPU of living and ended members, RSS and number of the living ones. ERR_NOT_FOUND for a
+ * number that was never started. After its end the last CPU figure stays. */
+struct process_usage {
+    bool alive;
+    uint64_t cpu_ns;
+    uint64_t rss_bytes;
+    uint32_t processes;
+};
+NODISCARD enum err process_usage(struct process_set *set, uint32_t proc, struct process_usage *out);
+
+/* CPU of the supervisor itself, ns. */
+uint64_t process_set_own_cpu_ns(struct process_set *set);
+
+/* Whole capped log (stdout and stderr as they came) and the stdout kept apart; the caller frees. */
+char *process_read_log(struct process_set *set, uint32_t proc, size_t *len, uint64_t *dropped_bytes);
+char *process_read_log_tail(struct process_set *set, uint32_t proc, size_t lines_max);
+char *process_take_output(struct process_set *set, uint32_t proc, size_t *len, bool *truncated);
+
+#endif
