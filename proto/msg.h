@@ -95,6 +95,7 @@ struct msg_welcome {
     uint64_t poll_ns;  /* how long the controller holds a poll */
     char *build;
     uint64_t acked_event; /* agents: last event number stored from this incarnation */
+    uint64_t incarnation; /* the controller's: a new value means that its command numbers start again at 1 */
 };
 
 struct msg_refused {
@@ -427,12 +428,13 @@ struct msg_commands {
 };
 
 struct msg_push {
+    uint64_t incarnation; /* the agent's that numbered them: an earlier one's, from the spool, come late */
     struct msg_event *items;
     size_t count;
 };
 
 struct msg_pushed {
-    uint64_t acked_event; /* every event up to here is stored */
+    uint64_t acked_event; /* every event of the push's incarnation up to here is stored */
 };
 
 /* ---- operator's requests ------------------------------------------------------------------------ */
