@@ -490,13 +490,15 @@ struct msg_watched {
 };
 
 #define MSG_ASK_LIST(X)                                                                                      \
-    X(STATUS)      /* jobs, as JSON */                                                                       \
-    X(HOSTS)       /* agents, as JSON */                                                                     \
-    X(REPORT_JSON) /* of a job */                                                                            \
-    X(REPORT_TEXT)                                                                                           \
+    X(STATUS)      /* jobs (or one job), as controller/status.h writes them */                               \
+    X(HOSTS)       /* agents: {"format":"splitbench-hosts/1","hosts":[{"name","connected","job","address",   \
+                      "hostname","boot_id","cpu_model","cpus","memory_bytes","kernel","os","build",          \
+                      "labels":{}}]} */                                                                      \
+    X(REPORT_JSON) /* of a job; "" = the newest */                                                           \
+    X(REPORT_TEXT) /* number: columns of the terminal, 0 = 80 */                                             \
     X(CANCEL)                                                                                                \
     X(RESUME)                                                                                                \
-    X(TOKEN)  /* arg: "agent" or "operator", and a life in ns; answers with the token's text */              \
+    X(TOKEN)  /* arg: "agent" or "operator"; number: its life in ns; answers with the token's text */        \
     X(REVOKE) /* arg: a name; live connections of it end */
 enum msg_ask_kind {
 #define X(name) MSG_ASK_##name,
