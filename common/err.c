@@ -34,8 +34,11 @@ enum err err_prefix(struct err_detail *d, enum err e, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(d->text, sizeof d->text, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof d->text)
-        snprintf(d->text + n, sizeof d->text - (size_t)n, ": %s", old.text);
+    if (n >= 0 && (size_t)n < sizeof d->text) {
+        /* Cut on purpose when both together do not fit. */
+        int cut = (int)(sizeof d->text - (size_t)n) - 3;
+        snprintf(d->text + n, sizeof d->text - (size_t)n, ": %.*s", cut > 0 ? cut : 0, old.text);
+    }
     return e;
 }
 
