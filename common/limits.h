@@ -16,6 +16,8 @@
 /* An experiment file; the largest published one is under 100 KiB. */
 #define LIMIT_EXPERIMENT_BYTES (4u * 1024u * 1024u)
 #define LIMIT_JSON_DEPTH       64u
+/* Values and keys of one JSON text: a value costs about 100 bytes of heap, so this is at most 30 MB. */
+#define LIMIT_JSON_VALUES (256u * 1024u)
 #define LIMIT_TARGETS          256u
 #define LIMIT_WORKLOADS        256u
 #define LIMIT_SWEEP            64u

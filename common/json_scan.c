@@ -1,0 +1,371 @@
+#include "common/json_scan.h"
+
+#include "common/mem.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct scanner {
+    struct json_scan *s;
+    char *text;
+    size_t len;
+    size_t pos;
+    uint32_t line;
+    uint32_t column;
+    unsigned depth;
+    bool comments;
+    struct err_detail *d;
+};
+
+size_t json_utf8_len(const char *p, size_t left)
+{
+    const unsigned char *u = (const unsigned char *)p;
+    if (left == 0)
+        return 0;
+    if (u[0] < 0x80)
+        return 1;
+    size_t n = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : 2;
+    if (u[0] < 0xc2 || u[0] > 0xf4 || n > left)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((u[i] & 0xc0) != 0x80)
+            return 0;
+    if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
+        (u[0] == 0xf4 && u[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+#define FAIL(c, ...)          fail_at(c, (c)->line, (c)->column, ERR_INVALID, __VA_ARGS__)
+#define FAIL_AT(c, mark, ...) fail_at(c, (mark)->line, (mark)->column, ERR_INVALID, __VA_ARGS__)
+#define fail_at(c, l, col, e, ...)                                                                           \
+    ((c)->s->line = (l), (c)->s->column = (col), err_set((c)->d, e, __VA_ARGS__))
+
+static int peek(const struct scanner *c)
+{
+    return c->pos < c->len ? (unsigned char)c->text[c->pos] : -1;
+}
+
+/* Steps over `n` bytes that are one character. */
+static void step(struct scanner *c, size_t n)
+{
+    if (c->text[c->pos] == '\n') {
+        c->line++;
+        c->column = 1;
+    } else {
+        c->column++;
+    }
+    c->pos += n;
+}
+
+static struct json_mark here(const struct scanner *c)
+{
+    return (struct json_mark){.line = c->line, .column = c->column, .offset = c->pos};
+}
+
+static enum err add_mark(struct scanner *c, const struct json_mark *mark)
+{
+    struct json_scan *s = c->s;
+    if (s->count == LIMIT_JSON_VALUES)
+        return fail_at(c, mark->line, mark->column, ERR_TOO_BIG, "more than %u values and keys",
+                       LIMIT_JSON_VALUES);
+    if (s->count == s->cap) {
+        s->cap = s->cap != 0 ? s->cap * 2 : 64;
+        s->marks = mem_realloc(s->marks, s->cap, sizeof *s->marks);
+    }
+    s->marks[s->count++] = *mark;
+    return ERR_OK;
+}
+
+/* What stands here, for a message: 'x', a byte by its value, or the end. */
+static const char *found(const struct scanner *c, char out[24])
+{
+    int ch = peek(c);
+    size_t n = json_utf8_len(c->text + c->pos, c->len - c->pos);
+    if (ch < 0)
+        snprintf(out, 24, "the end of the text");
+    else if (n > 1 || (n == 1 && isprint(ch)))
+        snprintf(out, 24, "'%.*s'", (int)n, c->text + c->pos);
+    else
+        snprintf(out, 24, "byte 0x%02x", (unsigned)ch);
+    return out;
+}
+
+static enum err skip_comment(struct scanner *c)
+{
+    struct json_mark start = here(c);
+    if (!c->comments)
+        return FAIL(c, "comments are not allowed here");
+    int second = c->pos + 1 < c->len ? c->text[c->pos + 1] : 0;
+    if (second != '/' && second != '*')
+        return FAIL(c, "a comment starts with // or /*");
+    bool block = second == '*';
+    size_t body = c->pos + 2;
+    for (;;) {
+        int ch = peek(c);
+        if (block && c->pos >= body + 2 && c->text[c->pos - 2] == '*' && c->text[c->pos - 1] == '/')
+            break;
+        if (!block && (ch < 0 || ch == '\n'))
+            break;
+        if (ch < 0)
+            return FAIL_AT(c, &start, "comment is not closed: */ is missing");
+        size_t n = json_utf8_len(c->text + c->pos, c->len - c->pos);
+        if (n == 0 || (ch < 0x20 && ch != '\t' && ch != '\r' && ch != '\n'))
+            return FAIL(c, "byte 0x%02x is not UTF-8 text", (unsigned)ch);
+        step(c, n);
+    }
+    memset(c->text + start.offset, ' ', c->pos - start.offset);
+    return ERR_OK;
+}
+
+static enum err skip_blanks(struct scanner *c)
+{
+    enum err e = ERR_OK;
+    while (e == ERR_OK) {
+        int ch = peek(c);
+        if (ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n')
+            step(c, 1);
+        else if (ch == '/')
+            e = skip_comment(c);
+        else
+            break;
+    }
+    return e;
+}
+
+/* Four hex digits at `pos`; -1 when they are not there. */
+static int hex4(const struct scanner *c, size_t pos)
+{
+    int v = 0;
+    if (pos > c->len || c->len - pos < 4)
+        return -1;
+    for (size_t i = 0; i < 4; i++) {
+        unsigned char ch = (unsigned char)c->text[pos + i];
+        if (!isxdigit(ch))
+            return -1;
+        v = v * 16 + (isdigit(ch) ? ch - '0' : tolower(ch) - 'a' + 10);
+    }
+    return v;
+}
+
+static enum err scan_escape(struct scanner *c)
+{
+    int ch = c->pos + 1 < c->len ? c->text[c->pos + 1] : -1;
+    size_t n = 2;
+    if (ch == 'u') {
+        int code = hex4(c, c->pos + 2);
+        n = 6;
+        if (code < 0)
+            return FAIL(c, "\\u needs four hex digits");
+        if (code == 0)
+            return FAIL(c, "\\u0000 is not accepted: strings end up in files and commands");
+        if (code >= 0xdc00 && code <= 0xdfff)
+            return FAIL(c, "\\u%04x is half of a surrogate pair", (unsigned)code);
+        if (code >= 0xd800 && code <= 0xdbff) {
+            bool pair = c->len - c->pos >= 12 && c->text[c->pos + 6] == '\\' && c->text[c->pos + 7] == 'u';
+            int low = pair ? hex4(c, c->pos + 8) : -1;
+            if (low < 0xdc00 || low > 0xdfff)
+                return FAIL(c, "\\u%04x is half of a surrogate pair", (unsigned)code);
+            n = 12;
+        }
+    } else if (ch <= 0 || strchr("\"\\/bfnrt", ch) == NULL) {
+        return FAIL(c, "unknown escape: a backslash is written \\\\ inside a string");
+    }
+    for (size_t i = 0; i < n; i++)
+        step(c, 1);
+    return ERR_OK;
+}
+
+static enum err scan_string(struct scanner *c)
+{
+    struct json_mark mark = here(c);
+    enum err e = ERR_OK;
+    step(c, 1);
+    while (e == ERR_OK) {
+        int ch = peek(c);
+        size_t n = json_utf8_len(c->text + c->pos, c->len - c->pos);
+        if (ch < 0 || ch == '\n')
+            return FAIL_AT(c, &mark, "string is not closed on its line: write a line break as \\n");
+        if (n == 0)
+            return FAIL(c, "byte 0x%02x is not UTF-8 text", (unsigned)ch);
+        if (ch < 0x20)
+            return FAIL(c, "control character 0x%02x in a string: write it as \\u%04x", (unsigned)ch,
+                        (unsigned)ch);
+        if (ch == '\\') {
+            e = scan_escape(c);
+            continue;
+        }
+        step(c, n);
+        if (ch == '"')
+            break;
+    }
+    if (e != ERR_OK)
+        return e;
+    mark.len = c->pos - mark.offset;
+    return add_mark(c, &mark);
+}
+
+static size_t digits(struct scanner *c)
+{
+    size_t n = 0;
+    for (; isdigit(peek(c)); n++)
+        step(c, 1);
+    return n;
+}
+
+static enum err scan_number(struct scanner *c)
+{
+    struct json_mark mark = here(c);
+    if (peek(c) == '-')
+        step(c, 1);
+    bool zero = peek(c) == '0';
+    size_t n = digits(c);
+    if (n == 0)
+        return FAIL_AT(c, &mark, "a number has a digit after its sign");
+    if (zero && n > 1)
+        return FAIL_AT(c, &mark, "a number does not start with 0");
+    if (peek(c) == '.') {
+        step(c, 1);
+        if (digits(c) == 0)
+            return FAIL_AT(c, &mark, "a number has a digit after its point");
+    }
+    if (peek(c) == 'e' || peek(c) == 'E') {
+        step(c, 1);
+        if (peek(c) == '+' || peek(c) == '-')
+            step(c, 1);
+        if (digits(c) == 0)
+            return FAIL_AT(c, &mark, "an exponent has a digit");
+    }
+    if (isalnum(peek(c)) || peek(c) == '_')
+        return FAIL_AT(c, &mark,
+                       "not a number: put durations and other texts in double quotes, like \"10s\"");
+    mark.len = c->pos - mark.offset;
+    if (mark.len > JSON_NUMBER_BYTES)
+        return FAIL_AT(c, &mark, "number of %zu characters: at most %u", mark.len, JSON_NUMBER_BYTES);
+    return add_mark(c, &mark);
+}
+
+static enum err scan_word(struct scanner *c)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    struct json_mark mark = here(c);
+    char text[24];
+    const char *at = c->text + c->pos;
+    size_t n = 0;
+    while (c->pos + n < c->len && (isalnum((unsigned char)at[n]) || at[n] == '_'))
+        n++;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (strlen(words[i]) != n || memcmp(words[i], at, n) != 0)
+            continue;
+        mark.len = n;
+        while (n-- > 0)
+            step(c, 1);
+        return add_mark(c, &mark);
+    }
+    if (peek(c) == '\'')
+        return FAIL(c, "strings stand in double quotes");
+    if (n > 0)
+        return FAIL(c, "'%.*s' is no value: true, false and null are; texts stand in double quotes",
+                    n > 40 ? 40 : (int)n, at);
+    return FAIL(c, "a value is missing: found %s", found(c, text));
+}
+
+static enum err scan_value(struct scanner *c);
+
+static enum err scan_key(struct scanner *c)
+{
+    char text[24];
+    if (peek(c) != '"')
+        return FAIL(c, "a key in double quotes is missing: found %s", found(c, text));
+    enum err e = scan_string(c);
+    if (e == ERR_OK)
+        e = skip_blanks(c);
+    if (e != ERR_OK)
+        return e;
+    if (peek(c) != ':')
+        return FAIL(c, "':' is missing after the key: found %s", found(c, text));
+    step(c, 1);
+    return skip_blanks(c);
+}
+
+/* An array or object, from its opening bracket on. */
+static enum err scan_container(struct scanner *c)
+{
+    struct json_mark mark = here(c);
+    bool object = peek(c) == '{';
+    int close = object ? '}' : ']';
+    char text[24];
+    if (++c->depth > LIMIT_JSON_DEPTH)
+        return FAIL(c, "more than %u levels of nesting", LIMIT_JSON_DEPTH);
+    enum err e = add_mark(c, &mark);
+    step(c, 1);
+    if (e == ERR_OK)
+        e = skip_blanks(c);
+    for (bool first = true; e == ERR_OK && peek(c) != close; first = false) {
+        if (!first) {
+            struct json_mark comma = here(c);
+            if (peek(c) < 0)
+                return FAIL_AT(c, &mark, "'%c' is not closed", object ? '{' : '[');
+            if (peek(c) != ',')
+                return FAIL(c, "',' or '%c' is missing: found %s", close, found(c, text));
+            step(c, 1);
+            e = skip_blanks(c);
+            if (e == ERR_OK && peek(c) == close)
+                return FAIL_AT(c, &comma, "no ',' after the last %s", object ? "member" : "element");
+        }
+        if (e == ERR_OK && peek(c) < 0)
+            return FAIL_AT(c, &mark, "'%c' is not closed", object ? '{' : '[');
+        if (e == ERR_OK && object)
+            e = scan_key(c);
+        if (e == ERR_OK)
+            e = scan_value(c);
+        if (e == ERR_OK)
+            e = skip_blanks(c);
+    }
+    if (e != ERR_OK)
+        return e;
+    step(c, 1);
+    c->depth--;
+    return ERR_OK;
+}
+
+/* Recursion is bounded by LIMIT_JSON_DEPTH. */
+static enum err scan_value(struct scanner *c)
+{
+    int ch = peek(c);
+    if (ch == '{' || ch == '[')
+        return scan_container(c);
+    if (ch == '"')
+        return scan_string(c);
+    if (ch == '-' || isdigit(ch))
+        return scan_number(c);
+    return scan_word(c);
+}
+
+enum err json_scan(struct json_scan *s, char *text, size_t len, bool comments, struct err_detail *d)
+{
+    char what[24];
+    *s = (struct json_scan){0};
+    struct scanner c = {
+        .s = s, .text = text, .len = len, .line = 1, .column = 1, .comments = comments, .d = d};
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        return FAIL(&c, "the text starts with a byte order mark: save it as UTF-8 without one");
+    enum err e = skip_blanks(&c);
+    if (e == ERR_OK && c.pos == len)
+        return FAIL(&c, "the text is empty: a value is missing");
+    if (e == ERR_OK)
+        e = scan_value(&c);
+    if (e == ERR_OK)
+        e = skip_blanks(&c);
+    if (e == ERR_OK && c.pos != len)
+        return FAIL(&c, "nothing may follow the value: found %s", found(&c, what));
+    return e;
+}
+
+void json_scan_fini(struct json_scan *s)
+{
+    free(s->marks);
+    *s = (struct json_scan){0};
+}
