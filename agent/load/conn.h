@@ -1,0 +1,84 @@
+#ifndef AGENT_LOAD_CONN_H
+#define AGENT_LOAD_CONN_H
+/*
+ * One connection: opening it, one request and its answer at a time, and every way it can end. Lives in its
+ * worker's array for the whole run, reconnecting as needed. Worker's thread only.
+ */
+#include "agent/load/fault.h"
+#include "agent/load/response.h"
+
+struct worker;
+
+#define CONN_STATES(X)                                                                                       \
+    X(CLOSED, "closed")         /* before the run, and after its end */                                      \
+    X(BACKOFF, "backoff")       /* the last attempt failed; the deadline starts the next */                  \
+    X(CONNECTING, "connecting") /* */                                                                        \
+    X(READY, "ready")           /* open, no request */                                                       \
+    X(SENDING, "sending")       /* the kernel has not taken the whole request yet */                         \
+    X(WAITING, "waiting")       /* request sent, no byte of the answer yet */                                \
+    X(RECEIVING, "receiving")
+
+#define CONN_EVENTS(X)                                                                                       \
+    X(OPENED, "opened")                                                                                      \
+    X(FAILED, "failed") /* to open */                                                                        \
+    X(SENT, "sent")                                                                                          \
+    X(BYTES, "bytes")                                                                                        \
+    X(SKIPPED, "skipped")                                                                                    \
+    X(ENDED, "ended")                                                                                        \
+    X(EXPIRED, "expired") /* the deadline has passed */
+
+enum conn_state {
+#define X(name, text) CONN_##name,
+    CONN_STATES(X)
+#undef X
+        CONN_STATE_COUNT
+};
+
+enum conn_event {
+#define X(name, text) CONN_EVENT_##name,
+    CONN_EVENTS(X)
+#undef X
+        CONN_EVENT_COUNT
+};
+
+/* What an event brings along. */
+struct conn_input {
+    int error;           /* FAILED, ENDED: errno, 0 for an orderly close */
+    const uint8_t *data; /* BYTES */
+    size_t len;          /* BYTES, SKIPPED */
+};
+
+struct conn {
+    uint8_t state; /* enum conn_state; changed by conn_handle and conn_send alone */
+    uint32_t slot;
+    uint64_t deadline_ns; /* UINT64_MAX: none */
+    uint64_t intended_ns; /* when the request was due */
+    uint64_t sent_ns;     /* when it was handed to the kernel */
+    uint64_t opening_ns;  /* when connecting began */
+    struct response response;
+    uint64_t answered; /* requests answered on this connection since it was opened */
+    uint32_t failures; /* to open, in a row */
+    uint32_t opens;
+};
+
+void conn_init(struct conn *c, uint32_t slot);
+void conn_fini(struct conn *c);
+
+/* Starts to connect. State CLOSED or BACKOFF only. */
+void conn_open(struct worker *w, struct conn *c);
+
+/* Sends one request that was due at `intended_ns`. State READY only. */
+void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns);
+
+/* Closes without a word; a request in flight is dropped, for the caller to account for. */
+void conn_close(struct worker *w, struct conn *c);
+
+/* Something happened. An event that the state does not allow is our own bug. */
+void conn_handle(struct worker *w, struct conn *c, enum conn_event event, const struct conn_input *in);
+
+static inline bool conn_in_flight(const struct conn *c)
+{
+    return c->state >= CONN_SENDING;
+}
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * splitbench-load: an HTTP/1.1 load generator. Options in, load out, one result on standard output.
+ */
+#include "agent/load/events.h"
+#include "agent/load/result_json.h"
+#include "agent/load/result_text.h"
+#include "agent/load/run.h"
+
+enum { EXIT_OK, EXIT_NONE_OK, EXIT_USAGE, EXIT_INFRASTRUCTURE };
+
+static int complain(int code, const struct err_detail *d)
+{
+    fprintf(stderr, "splitbench-load: %s\n", d->text);
+    return code;
+}
+
+static void print_result(const struct run_result *r, const struct options *o, const struct target *t)
+{
+    if (o->output == OUTPUT_TEXT) {
+        result_text(r, o, t);
+        return;
+    }
+    struct buf out;
+    buf_init(&out, RESULT_JSON_BYTES_MAX);
+    must(result_json(&out, r, o, t) == ERR_OK);
+    fwrite(out.data, 1, out.len, stdout);
+    buf_fini(&out);
+}
+
+static int exit_code(const struct run_result *r)
+{
+    if (r->tally->connect->count == 0)
+        return EXIT_INFRASTRUCTURE;
+    return r->tally->accounts[PHASE_WINDOW].ok != 0 ? EXIT_OK : EXIT_NONE_OK;
+}
+
+static int run(const struct options *o, struct target *t, struct request *request, struct err_detail *d)
+{
+    if (target_parse(t, o->url, o->unix_socket, d) != ERR_OK || request_build(request, t, o, d) != ERR_OK)
+        return complain(EXIT_USAGE, d);
+    if (target_resolve(t, o->timeout_ns, d) != ERR_OK)
+        return complain(EXIT_INFRASTRUCTURE, d);
+    if (o->events)
+        events_enable();
+    struct run_result result;
+    if (run_load(&result, o, t, request, d) != ERR_OK)
+        return complain(EXIT_INFRASTRUCTURE, d);
+    print_result(&result, o, t);
+    int code = exit_code(&result);
+    run_result_fini(&result);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct target target = {0};
+    struct request request = {0};
+    struct err_detail d = {0};
+    int code = EXIT_OK;
+    switch (options_parse(&options, argc, argv, &d)) {
+    case OPTIONS_DONE:
+        break;
+    case OPTIONS_BAD:
+        code = complain(EXIT_USAGE, &d);
+        break;
+    case OPTIONS_RUN:
+        code = run(&options, &target, &request, &d);
+        break;
+    }
+    target_fini(&target);
+    request_fini(&request);
+    options_fini(&options);
+    if (fflush(stdout) != 0 && code == EXIT_OK)
+        code = EXIT_INFRASTRUCTURE;
+    return code;
+}

@@ -1,0 +1,184 @@
+#include "agent/load/options.h"
+
+#include "common/args.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/parse.h"
+
+#include <errno.h>
+
+#define THREADS_MAX 1024u
+
+enum {
+    OPT_WARMUP = 256,
+    OPT_CPUS,
+    OPT_TIMEOUT,
+    OPT_DRAIN,
+    OPT_EVENTS,
+    OPT_UNIX,
+    OPT_NO_KEEPALIVE,
+    OPT_VERSION
+};
+
+static const struct args_option table[] = {
+    {'c', "connections", "N", "connections in total (default 100)"},
+    {'t', "threads", "N", "threads, each with its own loop (default 1)"},
+    {'d', "duration", "TIME", "length of the measured window (default 10s)"},
+    {OPT_WARMUP, "warmup", "TIME", "load before the window that is not measured (default 0)"},
+    {'m', "method", "METHOD", "request method (default GET; POST with a body)"},
+    {'H', "header", "'K: V'", "a request header; may be repeated"},
+    {'b', "body", "TEXT|@FILE", "request body, or the file that holds it"},
+    {OPT_NO_KEEPALIVE, "no-keepalive", NULL, "a new connection for every request"},
+    {OPT_TIMEOUT, "timeout", "TIME", "of a request and of opening a connection (default 10s)"},
+    {OPT_DRAIN, "drain", "TIME", "how long to await answers after the window (default 5s)"},
+    {OPT_UNIX, "unix-socket", "PATH", "connect to this socket; the URL still gives Host and path"},
+    {OPT_CPUS, "cpus", "LIST", "pin the threads to these CPUs in turn, like 2-3,8"},
+    {'o', "output", "FORMAT", "text (default) or json"},
+    {OPT_EVENTS, "events", NULL, "one JSON line per event on standard error"},
+    {'h', "help", NULL, "this text"},
+    {OPT_VERSION, "version", NULL, "the version"},
+};
+
+static void print_help(void)
+{
+    puts("usage: splitbench-load [options] URL\n\n"
+         "Sends HTTP/1.1 requests as fast as the connections allow and reports what came back.\n");
+    args_print_help(table, ARRAY_LEN(table));
+    puts("\nExit status: 0 at least one request succeeded, 1 none did, 2 wrong usage, 3 nothing could "
+         "connect.");
+}
+
+static enum err read_body_file(struct options *o, const char *path, struct err_detail *d)
+{
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return err_set(d, ERR_IO, "--body: cannot read '%s': %s", path, strerror(errno));
+    o->body = mem_alloc(LIMIT_BODY_BYTES + 1);
+    o->body_len = fread(o->body, 1, LIMIT_BODY_BYTES + 1, f);
+    bool failed = ferror(f) != 0;
+    fclose(f);
+    if (failed)
+        return err_set(d, ERR_IO, "--body: cannot read '%s'", path);
+    if (o->body_len > LIMIT_BODY_BYTES)
+        return err_set(d, ERR_TOO_BIG, "--body: '%s' is larger than %u bytes", path, LIMIT_BODY_BYTES);
+    o->body = mem_realloc(o->body, o->body_len, 1);
+    return ERR_OK;
+}
+
+static enum err take_body(struct options *o, const char *value, struct err_detail *d)
+{
+    free(o->body);
+    o->body = NULL;
+    o->has_body = true;
+    if (*value == '@')
+        return read_body_file(o, value + 1, d);
+    o->body = mem_strdup(value);
+    o->body_len = strlen(value);
+    return ERR_OK;
+}
+
+static enum err take_number(const char *value, uint64_t max, uint32_t *out, const char *what,
+                            struct err_detail *d)
+{
+    uint64_t n = 0;
+    enum err e = parse_u64(value, 1, max, &n, what, d);
+    *out = (uint32_t)n;
+    return e;
+}
+
+static enum err take_option(struct options *o, int id, const char *value, struct err_detail *d)
+{
+    switch (id) {
+    case 'c':
+        return take_number(value, LIMIT_CONNECTIONS, &o->connections, "--connections", d);
+    case 't':
+        return take_number(value, THREADS_MAX, &o->threads, "--threads", d);
+    case 'd':
+        return parse_duration(value, &o->duration_ns, "--duration", d);
+    case OPT_WARMUP:
+        return parse_duration(value, &o->warmup_ns, "--warmup", d);
+    case OPT_TIMEOUT:
+        return parse_duration(value, &o->timeout_ns, "--timeout", d);
+    case OPT_DRAIN:
+        return parse_duration(value, &o->drain_ns, "--drain", d);
+    case 'm':
+        o->method = value;
+        return ERR_OK;
+    case 'H':
+        if (o->header_count == LIMIT_HEADERS)
+            return err_set(d, ERR_TOO_BIG, "--header: more than %u headers", LIMIT_HEADERS);
+        o->headers[o->header_count++] = value;
+        return ERR_OK;
+    case 'b':
+        return take_body(o, value, d);
+    case OPT_NO_KEEPALIVE:
+        o->keep_alive_off = true;
+        return ERR_OK;
+    case OPT_UNIX:
+        o->unix_socket = value;
+        return ERR_OK;
+    case OPT_CPUS:
+        o->has_cpus = true;
+        return parse_cpus(value, &o->cpus, "--cpus", d);
+    case 'o':
+        if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
+            return err_set(d, ERR_INVALID, "--output: '%s' is neither text nor json", value);
+        o->output = strcmp(value, "json") == 0 ? OUTPUT_JSON : OUTPUT_TEXT;
+        return ERR_OK;
+    case OPT_EVENTS:
+        o->events = true;
+        return ERR_OK;
+    default:
+        must(!"an option without a case");
+    }
+}
+
+static enum err check_whole(struct options *o, const struct args *a, struct err_detail *d)
+{
+    char **operands = NULL;
+    if (args_operands(a, &operands) != 1)
+        return err_set(d, ERR_INVALID, "exactly one URL is needed; see --help");
+    o->url = operands[0];
+    if (o->duration_ns == 0 || o->timeout_ns == 0)
+        return err_set(d, ERR_INVALID, "--duration and --timeout must be longer than 0");
+    if (o->connections < o->threads)
+        return err_set(d, ERR_INVALID, "--threads: %u threads cannot share %u connections", o->threads,
+                       o->connections);
+    return ERR_OK;
+}
+
+enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d)
+{
+    *o = (struct options){.connections = 100,
+                          .threads = 1,
+                          .duration_ns = 10 * NS_PER_S,
+                          .drain_ns = 5 * NS_PER_S,
+                          .timeout_ns = 10 * NS_PER_S};
+    struct args a;
+    args_init(&a, table, ARRAY_LEN(table), argc, argv);
+    enum options_result result = OPTIONS_RUN;
+    int id;
+    while (result == OPTIONS_RUN && (id = args_next(&a, d)) != ARGS_END) {
+        if (id == ARGS_BAD) {
+            result = OPTIONS_BAD;
+        } else if (id == 'h' || id == OPT_VERSION) {
+            if (id == 'h')
+                print_help();
+            else
+                puts("splitbench-load " SPLITBENCH_BUILD);
+            result = OPTIONS_DONE;
+        } else if (take_option(o, id, a.value, d) != ERR_OK) {
+            result = OPTIONS_BAD;
+        }
+    }
+    if (result == OPTIONS_RUN && check_whole(o, &a, d) != ERR_OK)
+        result = OPTIONS_BAD;
+    args_fini(&a);
+    return result;
+}
+
+void options_fini(struct options *o)
+{
+    free(o->body);
+    o->body = NULL;
+}

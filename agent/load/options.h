@@ -1,0 +1,40 @@
+#ifndef AGENT_LOAD_OPTIONS_H
+#define AGENT_LOAD_OPTIONS_H
+/*
+ * The command line of splitbench-load, checked. Owned by main; borrowed, unchanging, by everything else.
+ */
+#include "common/err.h"
+#include "common/limits.h"
+
+#include <sched.h>
+
+enum options_output { OUTPUT_TEXT, OUTPUT_JSON };
+
+struct options {
+    const char *url; /* of argv, like every text here */
+    const char *unix_socket;
+    const char *method; /* NULL: GET, or POST with a body */
+    const char *headers[LIMIT_HEADERS];
+    size_t header_count;
+    char *body; /* owned */
+    size_t body_len;
+    bool has_body;
+    bool keep_alive_off;
+    bool events;
+    enum options_output output;
+    uint32_t connections;
+    uint32_t threads;
+    uint64_t duration_ns;
+    uint64_t warmup_ns;
+    uint64_t drain_ns;
+    uint64_t timeout_ns; /* of a request, and of opening a connection */
+    bool has_cpus;
+    cpu_set_t cpus;
+};
+
+enum options_result { OPTIONS_RUN, OPTIONS_DONE /* --help, --version */, OPTIONS_BAD };
+
+enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d);
+void options_fini(struct options *o);
+
+#endif

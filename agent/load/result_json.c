@@ -1,0 +1,161 @@
+#include "agent/load/result_json.h"
+
+#include "common/clock.h"
+#include "common/json_write.h"
+
+#include <inttypes.h>
+
+/* An absolute instant, ns: always a string, because readers use doubles. */
+static void put_instant(struct json_writer *j, const char *key, uint64_t ns)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, ns);
+    json_write_string(j, key, text);
+}
+
+static void put_accounts(struct json_writer *j, const char *key, const struct accounts *a)
+{
+    json_write_object(j, key);
+    json_write_u64(j, "scheduled", a->scheduled);
+    json_write_u64(j, "carried_in", a->carried_in);
+    json_write_u64(j, "ok", a->ok);
+    json_write_u64(j, "failed", a->failed);
+    json_write_u64(j, "in_flight", a->in_flight);
+    json_write_u64(j, "never_sent", a->never_sent);
+    json_write_bool(j, "balanced", accounts_balanced(a));
+    json_write_u64(j, "sent", a->sent);
+    json_write_u64(j, "responses", a->responses);
+    json_write_u64(j, "reconnects", a->reconnects);
+    json_write_u64(j, "idle_closes", a->idle_closes);
+    json_write_u64(j, "idle_surplus", a->idle_surplus);
+    json_write_close(j);
+}
+
+static void put_totals(struct json_writer *j, const struct tally *t)
+{
+    uint64_t sent = 0;
+    uint64_t responses = 0;
+    for (int p = 0; p < PHASE_COUNT; p++) {
+        sent += t->accounts[p].sent;
+        responses += t->accounts[p].responses;
+    }
+    json_write_object(j, "totals");
+    json_write_u64(j, "requests_sent", sent);
+    json_write_u64(j, "responses", responses);
+    json_write_close(j);
+    const struct accounts *w = &t->accounts[PHASE_WINDOW];
+    json_write_object(j, "bytes");
+    json_write_u64(j, "body", w->body_bytes);
+    json_write_u64(j, "wire_in", w->wire_in);
+    json_write_u64(j, "wire_out", w->wire_out);
+    json_write_close(j);
+    json_write_u64(j, "short_bodies", w->short_bodies);
+}
+
+static void put_status(struct json_writer *j, const struct tally *t)
+{
+    json_write_object(j, "status");
+    for (unsigned code = 0; code < TALLY_STATUS_MAX; code++) {
+        char key[8];
+        snprintf(key, sizeof key, "%u", code);
+        if (t->status[code] != 0)
+            json_write_u64(j, key, t->status[code]);
+    }
+    json_write_close(j);
+}
+
+static void put_faults(struct json_writer *j, const char *key, const struct fault_table *f)
+{
+    json_write_array(j, key);
+    for (int p = 0; p < FAULT_PHASE_COUNT; p++) {
+        for (int c = 0; c < FAULT_CAUSE_COUNT; c++) {
+            const struct fault_cell *cell = &f->cells[p][c];
+            if (cell->count == 0)
+                continue;
+            json_write_object(j, NULL);
+            json_write_string(j, "phase", fault_phase_text((enum fault_phase)p));
+            json_write_string(j, "cause", fault_cause_text((enum fault_cause)c));
+            json_write_u64(j, "count", cell->count);
+            json_write_string(j, "sample", cell->sample);
+            json_write_close(j);
+        }
+    }
+    json_write_close(j);
+}
+
+/* The figures of a histogram; null for what an empty one does not have. */
+static void put_figures(struct json_writer *j, const char *key, const struct hist *h)
+{
+    static const struct {
+        const char *key;
+        double percent;
+    } points[] = {{"p50", 50}, {"p75", 75},     {"p90", 90},      {"p95", 95},
+                  {"p99", 99}, {"p99_9", 99.9}, {"p99_99", 99.99}};
+    json_write_object(j, key);
+    json_write_u64(j, "count", h->count);
+    if (h->count != 0) {
+        json_write_u64(j, "min", h->min);
+        json_write_u64(j, "max", h->max);
+        json_write_double(j, "mean", hist_mean(h));
+        json_write_double(j, "stddev", hist_stddev(h));
+        for (size_t i = 0; i < ARRAY_LEN(points); i++)
+            json_write_u64(j, points[i].key, hist_percentile(h, points[i].percent));
+    }
+    json_write_close(j);
+}
+
+static void put_hist(struct json_writer *j, const char *key, const struct hist *h)
+{
+    struct buf text;
+    buf_init(&text, HIST_TEXT_BYTES_MAX);
+    if (hist_encode(h, &text) == ERR_OK)
+        json_write_string(j, key, text.data);
+    else
+        json_write_null(j, key);
+    buf_fini(&text);
+}
+
+enum err result_json(struct buf *out, const struct run_result *r, const struct options *o,
+                     const struct target *t)
+{
+    const struct tally *y = r->tally;
+    double seconds = (double)(r->window_end_ns - r->window_start_ns) / (double)NS_PER_S;
+    struct json_writer j;
+    json_write_init(&j, out, 0);
+    json_write_object(&j, NULL);
+    json_write_string(&j, "format", RESULT_FORMAT);
+    json_write_string(&j, "version", SPLITBENCH_BUILD);
+    json_write_string(&j, "url", t->url);
+    json_write_string(&j, "mode", "closed");
+    json_write_u64(&j, "connections", o->connections);
+    json_write_u64(&j, "threads", o->threads);
+    json_write_string(&j, "backend", r->backend);
+    json_write_bool(&j, "interrupted", r->interrupted);
+    json_write_object(&j, "window");
+    put_instant(&j, "start_ns", r->window_start_ns);
+    put_instant(&j, "end_ns", r->window_end_ns);
+    json_write_close(&j);
+    put_accounts(&j, "accounts", &y->accounts[PHASE_WINDOW]);
+    put_accounts(&j, "warmup", &y->accounts[PHASE_WARMUP]);
+    put_accounts(&j, "drain", &y->accounts[PHASE_DRAIN]);
+    put_totals(&j, y);
+    put_status(&j, y);
+    put_faults(&j, "errors", &y->faults[PHASE_WINDOW]);
+    put_faults(&j, "warmup_errors", &y->faults[PHASE_WARMUP]);
+    json_write_object(&j, "rate");
+    json_write_double(&j, "ok_per_s", seconds > 0 ? (double)y->accounts[PHASE_WINDOW].ok / seconds : 0);
+    json_write_close(&j);
+    put_figures(&j, "latency_ns", y->latency);
+    put_hist(&j, "latency_hist", y->latency);
+    put_figures(&j, "timeouts_ns", y->timeouts);
+    put_figures(&j, "failed_ns", y->failed);
+    put_figures(&j, "connect_ns", y->connect);
+    json_write_object(&j, "cpu");
+    json_write_u64(&j, "user_ns", y->cpu_user_ns);
+    json_write_u64(&j, "system_ns", y->cpu_system_ns);
+    json_write_close(&j);
+    json_write_u64(&j, "rss_bytes_max", r->rss_bytes_max);
+    json_write_close(&j);
+    enum err e = json_write_end(&j);
+    return e == ERR_OK ? buf_append_text(out, "\n") : e;
+}

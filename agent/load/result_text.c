@@ -1,0 +1,105 @@
+#include "agent/load/result_text.h"
+
+#include "common/clock.h"
+#include "common/parse.h"
+
+#include <inttypes.h>
+
+/* "812us", "1.49ms", "2.10s": three digits, for a latency. */
+static const char *latency_text(uint64_t ns, char *out, size_t size)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    size_t u = 0;
+    while (u + 1 < ARRAY_LEN(units) && (double)ns >= 1000 * units[u].ns)
+        u++;
+    double v = (double)ns / units[u].ns;
+    snprintf(out, size, "%.*f%s", u == 0 || v >= 100 ? 0 : v >= 10 ? 1 : 2, v, units[u].unit);
+    return out;
+}
+
+static const char *bytes_text(double bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t u = 0;
+    for (; bytes >= 1024 && u + 1 < ARRAY_LEN(units); u++)
+        bytes /= 1024;
+    snprintf(out, size, "%.*f %s", u == 0 ? 0 : 1, bytes, units[u]);
+    return out;
+}
+
+static void print_latency(const struct hist *h)
+{
+    static const double percents[] = {50, 75, 90, 95, 99, 99.9, 99.99};
+    char a[32];
+    char b[32];
+    if (h->count == 0) {
+        puts("  latency      none: no request succeeded");
+        return;
+    }
+    printf("  latency      mean %s, sd %s", latency_text((uint64_t)hist_mean(h), a, sizeof a),
+           latency_text((uint64_t)hist_stddev(h), b, sizeof b));
+    printf(", min %s, max %s\n", latency_text(h->min, a, sizeof a), latency_text(h->max, b, sizeof b));
+    for (size_t i = 0; i < ARRAY_LEN(percents); i++)
+        printf("    %6g %%   %s\n", percents[i], latency_text(hist_percentile(h, percents[i]), a, sizeof a));
+}
+
+static void print_faults(const char *title, const struct fault_table *f)
+{
+    if (fault_total(f) == 0)
+        return;
+    printf("  %s\n", title);
+    for (int p = 0; p < FAULT_PHASE_COUNT; p++) {
+        for (int c = 0; c < FAULT_CAUSE_COUNT; c++) {
+            const struct fault_cell *cell = &f->cells[p][c];
+            if (cell->count != 0)
+                printf("    %8" PRIu64 "  %s, %s: %s\n", cell->count, fault_phase_text((enum fault_phase)p),
+                       fault_cause_text((enum fault_cause)c), cell->sample);
+        }
+    }
+}
+
+static void print_accounts(const struct tally *y)
+{
+    const struct accounts *w = &y->accounts[PHASE_WINDOW];
+    const struct accounts *before = &y->accounts[PHASE_WARMUP];
+    printf("  accounts     scheduled %" PRIu64 " = ok %" PRIu64 " + failed %" PRIu64 " + in flight %" PRIu64
+           " + never sent %" PRIu64 "%s\n",
+           w->scheduled, w->ok, w->failed, w->in_flight, w->never_sent,
+           accounts_balanced(w) ? "" : "  DOES NOT BALANCE");
+    if (before->scheduled != 0)
+        printf("  before it    scheduled %" PRIu64 " = ok %" PRIu64 " + failed %" PRIu64
+               " + in flight %" PRIu64 "\n",
+               before->scheduled, before->ok, before->failed, before->in_flight);
+}
+
+void result_text(const struct run_result *r, const struct options *o, const struct target *t)
+{
+    const struct tally *y = r->tally;
+    const struct accounts *w = &y->accounts[PHASE_WINDOW];
+    uint64_t window_ns = r->window_end_ns - r->window_start_ns;
+    double seconds = (double)window_ns / (double)NS_PER_S;
+    char a[32];
+    char b[32];
+    printf("%s: %u connections, %u thread%s, %s%s\n", t->url, o->connections, o->threads,
+           o->threads != 1 ? "s" : "", parse_duration_text(window_ns, a, sizeof a),
+           r->interrupted ? " (ended early)" : "");
+    printf("  throughput   %.1f requests/s", seconds > 0 ? (double)w->ok / seconds : 0);
+    printf(", %s/s in\n", bytes_text(seconds > 0 ? (double)w->wire_in / seconds : 0, a, sizeof a));
+    print_latency(y->latency);
+    print_accounts(y);
+    printf("  status      ");
+    for (unsigned code = 0; code < TALLY_STATUS_MAX; code++)
+        if (y->status[code] != 0)
+            printf(" %u: %" PRIu64, code, y->status[code]);
+    puts("");
+    print_faults("failures", &y->faults[PHASE_WINDOW]);
+    print_faults("failures before the window", &y->faults[PHASE_WARMUP]);
+    uint64_t cpu_ns = y->cpu_user_ns + y->cpu_system_ns;
+    printf("  own cost     %.0f %% of a CPU", seconds > 0 ? (double)cpu_ns / (double)window_ns * 100 : 0);
+    if (w->responses != 0)
+        printf(", %s a request", latency_text(cpu_ns / w->responses, a, sizeof a));
+    printf(", %s\n", bytes_text((double)r->rss_bytes_max, b, sizeof b));
+}

@@ -1,0 +1,207 @@
+#include "agent/load/run.h"
+
+#include "agent/load/events.h"
+#include "agent/load/worker.h"
+#include "common/clock.h"
+#include "common/mem.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+/* Between fixing an instant and the instant: more than a worker's tick, so that none is late. */
+#define NOTICE_NS      (40 * NS_PER_MS)
+#define SETTLE_POLL_NS (1 * NS_PER_MS)
+
+struct run {
+    const struct options *options;
+    struct worker_shared shared;
+    struct worker **workers;
+    uint32_t worker_count;
+    bool interrupted;
+    uint64_t warmup_start_ns;
+};
+
+/* Sleeps until `until_ns`; false when a signal asks for the end. */
+static bool sleep_until(struct run *run, uint64_t until_ns)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    for (uint64_t now = clock_now_ns(); now < until_ns; now = clock_now_ns()) {
+        uint64_t left = until_ns - now;
+        struct timespec ts = {.tv_sec = (time_t)(left / NS_PER_S), .tv_nsec = (long)(left % NS_PER_S)};
+        if (sigtimedwait(&set, NULL, &ts) > 0) {
+            run->interrupted = true;
+            return false;
+        }
+    }
+    return true;
+}
+
+static void block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    must(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+    must(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+}
+
+static void set_edges(struct run *run, uint64_t begin_ns, uint64_t start_ns, uint64_t end_ns)
+{
+    struct worker_shared *s = &run->shared;
+    run->warmup_start_ns = begin_ns;
+    atomic_store(&s->window_start_ns, start_ns);
+    atomic_store(&s->window_end_ns, end_ns);
+    atomic_store(&s->drain_end_ns, end_ns + run->options->drain_ns);
+    atomic_store_explicit(&s->begin_ns, begin_ns, memory_order_release);
+}
+
+/* Moves the end of the window (and its start, when it has not begun) to just after now. */
+static void end_early(struct run *run)
+{
+    struct worker_shared *s = &run->shared;
+    uint64_t end_ns = clock_now_ns() + NOTICE_NS;
+    if (end_ns >= atomic_load(&s->window_end_ns))
+        return;
+    atomic_store(&s->drain_end_ns, end_ns + run->options->drain_ns);
+    atomic_store(&s->window_end_ns, end_ns);
+    if (end_ns < atomic_load(&s->window_start_ns))
+        atomic_store(&s->window_start_ns, end_ns);
+}
+
+static void report_progress(const struct run *run)
+{
+    uint64_t ok = 0;
+    uint64_t failed = 0;
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        ok += atomic_load_explicit(&run->workers[i]->public.ok, memory_order_relaxed);
+        failed += atomic_load_explicit(&run->workers[i]->public.failed, memory_order_relaxed);
+    }
+    events_progress(clock_now_ns(), ok, failed);
+}
+
+static void await_window_end(struct run *run)
+{
+    struct worker_shared *s = &run->shared;
+    uint64_t start_ns = atomic_load(&s->window_start_ns);
+    uint64_t end_ns = atomic_load(&s->window_end_ns);
+    bool going = true;
+    if (run->warmup_start_ns < start_ns) {
+        going = sleep_until(run, run->warmup_start_ns);
+        events_edge("warmup_start", run->warmup_start_ns);
+    }
+    going = going && sleep_until(run, start_ns);
+    if (going)
+        events_edge("window_start", start_ns);
+    for (uint64_t next = start_ns + NS_PER_S; going && next < end_ns; next += NS_PER_S) {
+        going = sleep_until(run, next);
+        if (going)
+            report_progress(run);
+    }
+    going = going && sleep_until(run, end_ns);
+    if (!going)
+        end_early(run);
+    events_edge("window_end", atomic_load(&s->window_end_ns));
+}
+
+/* Until every connection has opened or failed, but no longer than opening one may take. */
+static bool await_connections(struct run *run)
+{
+    uint64_t deadline_ns = clock_now_ns() + run->options->timeout_ns + NS_PER_S;
+    while (atomic_load(&run->shared.settled) < run->worker_count && clock_now_ns() < deadline_ns)
+        if (!sleep_until(run, clock_now_ns() + SETTLE_POLL_NS))
+            return false;
+    for (uint32_t i = 0; i < run->worker_count; i++)
+        if (atomic_load_explicit(&run->workers[i]->public.opened, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static void conduct(struct run *run)
+{
+    const struct options *o = run->options;
+    bool going = await_connections(run);
+    uint64_t begin_ns = clock_now_ns() + NOTICE_NS;
+    if (!going) {
+        set_edges(run, begin_ns, begin_ns, begin_ns);
+        return;
+    }
+    uint64_t start_ns = begin_ns + o->warmup_ns;
+    set_edges(run, begin_ns, start_ns, start_ns + o->duration_ns);
+    await_window_end(run);
+}
+
+static enum err start_workers(struct run *run, const struct target *t, const struct request *r,
+                              struct err_detail *d)
+{
+    const struct options *o = run->options;
+    run->workers = mem_zalloc(o->threads, sizeof(struct worker *));
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < o->threads; i++) {
+        uint32_t share = o->connections / o->threads + (i < o->connections % o->threads);
+        struct worker_config config = {.options = o,
+                                       .target = t,
+                                       .request = r,
+                                       .shared = &run->shared,
+                                       .index = i,
+                                       .connections = share,
+                                       .first_slot = first};
+        first += share;
+        struct worker *w = NULL;
+        enum err e = worker_new(&w, &config, d);
+        if (e == ERR_OK)
+            e = worker_start(w, d);
+        if (e != ERR_OK) {
+            worker_free(w);
+            return e;
+        }
+        run->workers[run->worker_count++] = w;
+    }
+    return ERR_OK;
+}
+
+static void collect(struct run *run, struct run_result *out)
+{
+    struct rusage u;
+    must(getrusage(RUSAGE_SELF, &u) == 0);
+    *out = (struct run_result){.tally = tally_new(),
+                               .warmup_start_ns = run->warmup_start_ns,
+                               .window_start_ns = atomic_load(&run->shared.window_start_ns),
+                               .window_end_ns = atomic_load(&run->shared.window_end_ns),
+                               .interrupted = run->interrupted,
+                               .backend = run->workers[0]->transport->ops->name,
+                               .rss_bytes_max = (uint64_t)u.ru_maxrss * 1024};
+    for (uint32_t i = 0; i < run->worker_count; i++)
+        tally_merge(out->tally, run->workers[i]->tally);
+}
+
+enum err run_load(struct run_result *out, const struct options *o, const struct target *t,
+                  const struct request *r, struct err_detail *d)
+{
+    struct run run = {.options = o};
+    block_signals();
+    enum err e = start_workers(&run, t, r, d);
+    if (e == ERR_OK) {
+        conduct(&run);
+    } else {
+        uint64_t now = clock_now_ns();
+        set_edges(&run, now, now, now);
+    }
+    for (uint32_t i = 0; i < run.worker_count; i++)
+        worker_join(run.workers[i]);
+    if (e == ERR_OK)
+        collect(&run, out);
+    for (uint32_t i = 0; i < run.worker_count; i++)
+        worker_free(run.workers[i]);
+    free(run.workers);
+    return e;
+}
+
+void run_result_fini(struct run_result *r)
+{
+    tally_free(r->tally);
+    r->tally = NULL;
+}

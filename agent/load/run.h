@@ -1,0 +1,27 @@
+#ifndef AGENT_LOAD_RUN_H
+#define AGENT_LOAD_RUN_H
+/*
+ * One whole run: starts the workers, waits until their connections are open, fixes the instants of the
+ * window, waits for its end, adds everything up. Main's thread.
+ */
+#include "agent/load/options.h"
+#include "agent/load/request.h"
+#include "agent/load/tally.h"
+#include "agent/load/target.h"
+
+struct run_result {
+    struct tally *tally; /* of all threads */
+    uint64_t warmup_start_ns;
+    uint64_t window_start_ns;
+    uint64_t window_end_ns;
+    bool interrupted;    /* ended early by a signal; the window is shorter then */
+    const char *backend; /* static text */
+    uint64_t rss_bytes_max;
+};
+
+/* Blocks until the run is over. SIGINT and SIGTERM end it early: there is a result all the same. */
+NODISCARD enum err run_load(struct run_result *out, const struct options *o, const struct target *t,
+                            const struct request *r, struct err_detail *d);
+void run_result_fini(struct run_result *r);
+
+#endif

@@ -1,0 +1,40 @@
+#include "agent/load/tally.h"
+
+#include "common/mem.h"
+
+struct tally *tally_new(void)
+{
+    struct tally *t = mem_zalloc(1, sizeof *t);
+    t->latency = hist_new();
+    t->failed = hist_new();
+    t->timeouts = hist_new();
+    t->connect = hist_new();
+    return t;
+}
+
+void tally_free(struct tally *t)
+{
+    if (t == NULL)
+        return;
+    hist_free(t->latency);
+    hist_free(t->failed);
+    hist_free(t->timeouts);
+    hist_free(t->connect);
+    free(t);
+}
+
+void tally_merge(struct tally *t, const struct tally *from)
+{
+    for (int p = 0; p < PHASE_COUNT; p++) {
+        accounts_merge(&t->accounts[p], &from->accounts[p]);
+        fault_merge(&t->faults[p], &from->faults[p]);
+    }
+    for (size_t i = 0; i < TALLY_STATUS_MAX; i++)
+        t->status[i] += from->status[i];
+    hist_merge(t->latency, from->latency);
+    hist_merge(t->failed, from->failed);
+    hist_merge(t->timeouts, from->timeouts);
+    hist_merge(t->connect, from->connect);
+    t->cpu_user_ns += from->cpu_user_ns;
+    t->cpu_system_ns += from->cpu_system_ns;
+}

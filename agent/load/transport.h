@@ -1,0 +1,85 @@
+#ifndef AGENT_LOAD_TRANSPORT_H
+#define AGENT_LOAD_TRANSPORT_H
+/*
+ * How bytes move: one small interface over the kernel's ways to wait for many sockets. Connections are
+ * slots, numbered by the owner. Owned by one worker and used on its thread alone.
+ *
+ * A sink function may call connect, send, skip and close, for any slot. After close nothing more is said
+ * about a slot until it is connected again.
+ */
+#include "common/err.h"
+
+#include <sys/socket.h>
+
+/* What the transport tells its owner, always from within transport_wait. */
+struct transport_sink {
+    void (*opened)(void *owner, uint32_t slot, int error); /* errno, or 0: connected */
+    void (*bytes)(void *owner, uint32_t slot, const uint8_t *data, size_t len);
+    void (*skipped)(void *owner, uint32_t slot, size_t len); /* read and thrown away, see transport_skip */
+    void (*sent)(void *owner, uint32_t slot);                /* only for a send that returned false */
+    void (*ended)(void *owner, uint32_t slot, int error);    /* errno, or 0: the peer closed */
+};
+
+struct transport;
+
+struct transport_ops {
+    const char *name;
+    int socket_flags; /* of socket(2): some back-ends need SOCK_NONBLOCK, others must not have it */
+    void (*free)(struct transport *t);
+    void (*connect)(struct transport *t, uint32_t slot, int fd, const struct sockaddr *addr, socklen_t len);
+    bool (*send)(struct transport *t, uint32_t slot, const uint8_t *data, size_t len);
+    void (*skip)(struct transport *t, uint32_t slot, uint64_t len);
+    void (*close)(struct transport *t, uint32_t slot);
+    void (*wait)(struct transport *t, uint64_t deadline_ns);
+};
+
+/* The head of every back-end's own struct. */
+struct transport {
+    const struct transport_ops *ops;
+    const struct transport_sink *sink; /* borrowed */
+    void *owner;                       /* passed to the sink */
+};
+
+/* libuv's loop over readiness: works everywhere. */
+NODISCARD enum err transport_uv_new(struct transport **out, uint32_t slots, struct err_detail *d);
+
+static inline void transport_free(struct transport *t)
+{
+    if (t != NULL)
+        t->ops->free(t);
+}
+
+/* Takes `fd`, made with ops->socket_flags, and connects it. Every result comes through `opened`. */
+static inline void transport_connect(struct transport *t, uint32_t slot, int fd, const struct sockaddr *addr,
+                                     socklen_t len)
+{
+    t->ops->connect(t, slot, fd, addr, len);
+}
+
+/* Sends all of `data`, which is borrowed: until `sent` when this returns false, else only for the call
+ * (or, when `data` never changes, for as long as the transport lives). One send at a time per slot.
+ * A failure comes through `ended`. */
+static inline bool transport_send(struct transport *t, uint32_t slot, const uint8_t *data, size_t len)
+{
+    return t->ops->send(t, slot, data, len);
+}
+
+/* The next `len` bytes from the peer are of no interest: they may be dropped in the kernel without a copy
+ * and are then reported by `skipped` instead of `bytes`. TCP only. Call it from within `bytes`. */
+static inline void transport_skip(struct transport *t, uint32_t slot, uint64_t len)
+{
+    t->ops->skip(t, slot, len);
+}
+
+static inline void transport_close(struct transport *t, uint32_t slot)
+{
+    t->ops->close(t, slot);
+}
+
+/* Waits for events until `deadline_ns` (monotonic; past means: do not wait) and hands them to the sink. */
+static inline void transport_wait(struct transport *t, uint64_t deadline_ns)
+{
+    t->ops->wait(t, deadline_ns);
+}
+
+#endif

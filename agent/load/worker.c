@@ -1,0 +1,303 @@
+#include "agent/load/worker.h"
+
+#include "common/clock.h"
+#include "common/mem.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+/* How often a worker looks at what main wants: an early end is announced further ahead than this. */
+#define TICK_NS (20 * NS_PER_MS)
+/* Deadlines are swept at most this often; a time-out is noticed late by at most this, never early. */
+#define SWEEP_NS NS_PER_MS
+
+/* --- the transport's voice --- */
+
+static void say(void *owner, uint32_t slot, enum conn_event event, struct conn_input in)
+{
+    struct worker *w = owner;
+    w->now_ns = clock_now_ns();
+    conn_handle(w, &w->conns[slot], event, &in);
+}
+
+static void on_opened(void *owner, uint32_t slot, int error)
+{
+    say(owner, slot, error == 0 ? CONN_EVENT_OPENED : CONN_EVENT_FAILED, (struct conn_input){.error = error});
+}
+
+static void on_bytes(void *owner, uint32_t slot, const uint8_t *data, size_t len)
+{
+    say(owner, slot, CONN_EVENT_BYTES, (struct conn_input){.data = data, .len = len});
+}
+
+static void on_skipped(void *owner, uint32_t slot, size_t len)
+{
+    say(owner, slot, CONN_EVENT_SKIPPED, (struct conn_input){.len = len});
+}
+
+static void on_sent(void *owner, uint32_t slot)
+{
+    say(owner, slot, CONN_EVENT_SENT, (struct conn_input){0});
+}
+
+static void on_ended(void *owner, uint32_t slot, int error)
+{
+    say(owner, slot, CONN_EVENT_ENDED, (struct conn_input){.error = error});
+}
+
+static const struct transport_sink sink = {
+    .opened = on_opened, .bytes = on_bytes, .skipped = on_skipped, .sent = on_sent, .ended = on_ended};
+
+/* --- life --- */
+
+enum err worker_new(struct worker **out, const struct worker_config *config, struct err_detail *d)
+{
+    struct transport *transport = NULL;
+    enum err e = transport_uv_new(&transport, config->connections, d);
+    if (e != ERR_OK)
+        return e;
+    struct worker *w = mem_zalloc(1, sizeof *w);
+    w->transport = transport;
+    transport->sink = &sink;
+    transport->owner = w;
+    w->options = config->options;
+    w->target = config->target;
+    w->request = config->request;
+    w->shared = config->shared;
+    w->index = config->index;
+    w->first_slot = config->first_slot;
+    w->conn_count = config->connections;
+    w->unsettled = config->connections;
+    w->conns = mem_zalloc(w->conn_count, sizeof *w->conns);
+    w->idle = mem_zalloc(w->conn_count, sizeof *w->idle);
+    for (uint32_t i = 0; i < w->conn_count; i++)
+        conn_init(&w->conns[i], i);
+    w->tally = tally_new();
+    w->phase = PHASE_WARMUP;
+    w->accounts = &w->tally->accounts[PHASE_WARMUP];
+    w->edge_ns = UINT64_MAX;
+    w->next_deadline_ns = UINT64_MAX;
+    *out = w;
+    return ERR_OK;
+}
+
+void worker_free(struct worker *w)
+{
+    if (w == NULL)
+        return;
+    transport_free(w->transport);
+    for (uint32_t i = 0; i < w->conn_count; i++)
+        conn_fini(&w->conns[i]);
+    free(w->conns);
+    free(w->idle);
+    tally_free(w->tally);
+    free(w);
+}
+
+/* --- the edges of the phases --- */
+
+static void read_cpu(uint64_t *user_ns, uint64_t *system_ns)
+{
+    struct rusage u;
+    must(getrusage(RUSAGE_THREAD, &u) == 0);
+    *user_ns = (uint64_t)u.ru_utime.tv_sec * NS_PER_S + (uint64_t)u.ru_utime.tv_usec * NS_PER_US;
+    *system_ns = (uint64_t)u.ru_stime.tv_sec * NS_PER_S + (uint64_t)u.ru_stime.tv_usec * NS_PER_US;
+}
+
+static void enter_phase(struct worker *w, enum run_phase phase)
+{
+    w->accounts->in_flight = w->in_flight;
+    w->phase = phase;
+    w->accounts = &w->tally->accounts[phase];
+    w->accounts->carried_in = w->in_flight;
+    w->accounts->scheduled = w->in_flight;
+}
+
+static void enter_window(struct worker *w)
+{
+    enter_phase(w, PHASE_WINDOW);
+    read_cpu(&w->cpu_start_user_ns, &w->cpu_start_system_ns);
+}
+
+static void enter_drain(struct worker *w)
+{
+    enter_phase(w, PHASE_DRAIN);
+    w->loading = false;
+    read_cpu(&w->tally->cpu_user_ns, &w->tally->cpu_system_ns);
+    w->tally->cpu_user_ns -= w->cpu_start_user_ns;
+    w->tally->cpu_system_ns -= w->cpu_start_system_ns;
+}
+
+static void end(struct worker *w)
+{
+    w->accounts->in_flight = w->in_flight;
+    w->edge_ns = UINT64_MAX;
+    w->done = true;
+}
+
+/* The next edge as main wants it now: it may have moved to an earlier instant. */
+static void read_edge(struct worker *w)
+{
+    _Atomic uint64_t *edges[PHASE_COUNT] = {&w->shared->window_start_ns, &w->shared->window_end_ns,
+                                            &w->shared->drain_end_ns};
+    w->edge_ns = atomic_load_explicit(edges[w->phase], memory_order_acquire);
+}
+
+void worker_cross_edges(struct worker *w)
+{
+    while (w->now_ns >= w->edge_ns) {
+        if (w->phase == PHASE_WARMUP)
+            enter_window(w);
+        else if (w->phase == PHASE_WINDOW)
+            enter_drain(w);
+        else {
+            end(w);
+            return;
+        }
+        read_edge(w);
+    }
+}
+
+/* --- what to do with a free connection --- */
+
+static void send_now(struct worker *w, struct conn *c)
+{
+    w->accounts->scheduled++;
+    conn_send(w, c, w->now_ns);
+}
+
+void worker_ready(struct worker *w, struct conn *c)
+{
+    if (w->loading) {
+        send_now(w, c);
+        return;
+    }
+    w->idle[(w->idle_head + w->idle_count) % w->conn_count] = c->slot;
+    w->idle_count++;
+}
+
+void worker_unready(struct worker *w, struct conn *c)
+{
+    for (uint32_t i = 0; i < w->idle_count; i++) {
+        uint32_t *entry = &w->idle[(w->idle_head + i) % w->conn_count];
+        if (*entry != c->slot)
+            continue;
+        *entry = w->idle[w->idle_head];
+        w->idle_head = (w->idle_head + 1) % w->conn_count;
+        w->idle_count--;
+        return;
+    }
+    must(!"a ready connection is among the idle ones");
+}
+
+static struct conn *take_idle(struct worker *w)
+{
+    struct conn *c = &w->conns[w->idle[w->idle_head]];
+    w->idle_head = (w->idle_head + 1) % w->conn_count;
+    w->idle_count--;
+    return c;
+}
+
+void worker_settled(struct worker *w, bool opened)
+{
+    if (opened)
+        atomic_store_explicit(&w->public.opened, true, memory_order_relaxed);
+    must(w->unsettled > 0);
+    if (--w->unsettled == 0)
+        atomic_fetch_add(&w->shared->settled, 1);
+}
+
+/* --- the loop --- */
+
+static void begin(struct worker *w)
+{
+    w->loading = true;
+    read_edge(w);
+    worker_cross_edges(w);
+    while (w->loading && w->idle_count != 0)
+        send_now(w, take_idle(w));
+}
+
+static void sweep(struct worker *w)
+{
+    w->next_deadline_ns = UINT64_MAX;
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < w->conn_count; i++) {
+        struct conn *c = &w->conns[i];
+        if (c->deadline_ns <= w->now_ns)
+            conn_handle(w, c, CONN_EVENT_EXPIRED, &(struct conn_input){0});
+        if (c->deadline_ns < next)
+            next = c->deadline_ns;
+    }
+    w->next_deadline_ns = next > w->now_ns + SWEEP_NS ? next : w->now_ns + SWEEP_NS;
+}
+
+/* Slow business, every TICK_NS: what does main want, and what may it know? */
+static void tick(struct worker *w)
+{
+    w->tick_ns = w->now_ns + TICK_NS;
+    uint64_t begin_ns = atomic_load_explicit(&w->shared->begin_ns, memory_order_acquire);
+    bool begun = w->edge_ns != UINT64_MAX;
+    if (begun)
+        read_edge(w);
+    else if (begin_ns != 0 && w->now_ns >= begin_ns)
+        begin(w);
+    else if (begin_ns != 0 && begin_ns < w->tick_ns)
+        w->tick_ns = begin_ns;
+    const struct accounts *a = &w->tally->accounts[PHASE_WINDOW];
+    atomic_store_explicit(&w->public.ok, a->ok, memory_order_relaxed);
+    atomic_store_explicit(&w->public.failed, a->failed, memory_order_relaxed);
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void pin(const struct worker *w)
+{
+    if (!w->options->has_cpus)
+        return;
+    uint32_t nth = w->index % (uint32_t)CPU_COUNT(&w->options->cpus);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &w->options->cpus) && nth-- == 0)
+            CPU_SET(cpu, &one);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof one, &one); /* main has checked the set */
+}
+
+static void *run(void *arg)
+{
+    struct worker *w = arg;
+    pin(w);
+    w->now_ns = clock_now_ns();
+    for (uint32_t i = 0; i < w->conn_count; i++)
+        conn_open(w, &w->conns[i]);
+    while (!w->done) {
+        w->now_ns = clock_now_ns();
+        worker_cross_edges(w);
+        if (w->now_ns >= w->tick_ns)
+            tick(w);
+        if (w->now_ns >= w->next_deadline_ns)
+            sweep(w);
+        if (w->phase == PHASE_DRAIN && w->in_flight == 0)
+            end(w);
+        if (!w->done)
+            transport_wait(w->transport, earliest(earliest(w->tick_ns, w->edge_ns), w->next_deadline_ns));
+    }
+    for (uint32_t i = 0; i < w->conn_count; i++)
+        conn_close(w, &w->conns[i]);
+    return NULL;
+}
+
+enum err worker_start(struct worker *w, struct err_detail *d)
+{
+    int rc = pthread_create(&w->thread, NULL, run, w);
+    return rc == 0 ? ERR_OK : err_set(d, ERR_FAILED, "cannot start a thread: %s", strerror(rc));
+}
+
+void worker_join(struct worker *w)
+{
+    must(pthread_join(w->thread, NULL) == 0);
+}
