@@ -1,0 +1,44 @@
+#!/bin/sh
+# A split run over three hosts with mutual TLS: the generator's account of requests must equal nginx's own
+# counter, to the request.
+set -eu
+. "$(dirname "$0")/../support/lab.sh"
+lab_need_root "$@"
+lab_begin
+lab_hosts
+lab_controller
+lab_agent server1 "$srv" pool=sut --address 10.77.0.2
+lab_agent load1 "$gen" pool=loadgen
+lab_until 10 host_connected server1 load1 || fail "the agents do not connect"
+
+cat >"$lab/split.json" <<JSON
+{
+  "name": "split-hosts",
+  "roles": { "server": { "labels": { "pool": "sut" } }, "load": { "labels": { "pool": "loadgen" } } },
+  "targets": [
+    { "name": "nginx", "dir": "$lab",
+      "start": ["$root/tests/support/nginx_counted.sh", "$lab/count", "10.77.0.2", "8080"],
+      "ready": { "tcp": 8080, "timeout": "10s" } }
+  ],
+  "checks": [ { "name": "small", "request": { "path": "/small.txt" }, "expect": { "status": 200, "body_bytes": 1000 } } ],
+  "workloads": [
+    { "name": "small", "request": { "path": "/small.txt" }, "connections": [1, 64], "warmup": "1s", "duration": "3s",
+      "expect": { "body_bytes": 1000 } }
+  ],
+  "design": { "rounds": 2, "order": "fixed", "cooldown": "0s" }
+}
+JSON
+sb run "$lab/split.json" || fail "the run failed with exit code $?"
+sb report --json >"$lab/report.json"
+
+sent=$(json "$lab/report.json" "sum(a['requests_sent'] for a in j['attempts'])")
+checks=2 # one check, two rounds
+counted=$(awk '{ n += $1 } END { print n }' "$lab/count")
+say "generator: $sent sent and $checks checks; nginx counted $counted"
+[ "$sent" -gt 1000 ] || fail "hardly any load"
+[ "$((sent + checks))" -eq "$counted" ] || fail "the accounts differ"
+
+balanced=$(json "$lab/report.json" "all(a['window']['scheduled'] == a['window']['ok'] + a['window']['failed'] + a['window']['in_flight'] + a['window']['never_sent'] for a in j['attempts'])")
+[ "$balanced" = True ] || fail "an attempt's accounts do not balance"
+[ "$(json "$lab/report.json" "j['placement']")" = split-hosts ] || fail "the placement is not split-hosts"
+say "split over hosts, accounts agree to the request"
