@@ -36,7 +36,12 @@ enum store_placement {
 };
 const char *store_placement_name(enum store_placement p);
 
-/* Opens or creates (read_only: must exist). A newer schema version is refused with what to do. */
+/*
+ * Opens or creates (read_only: must exist; reads while another process writes). Refused with what to do:
+ * ERR_UNSUPPORTED a newer schema version; ERR_INVALID not a store, or damaged; ERR_NOT_FOUND; ERR_DENIED.
+ * Any later call that writes may give ERR_FULL (nothing of that call is stored, all before is) or ERR_BUSY
+ * (another process held the file for 10 s).
+ */
 NODISCARD enum err store_open(const char *path, bool read_only, struct store **out, struct err_detail *d);
 void store_close(struct store *s);
 
@@ -58,12 +63,15 @@ struct store_job {
 };
 void store_job_fini(struct store_job *job);
 
+/* `windows_done` is not taken: it is counted from the attempts. ERR_EXISTS: the id is taken. */
 NODISCARD enum err store_add_job(struct store *s, const struct store_job *job, struct err_detail *d);
 NODISCARD enum err store_get_job(struct store *s, const char *id, struct store_job *out,
                                  struct err_detail *d);
 /* Newest first; the caller finis each and frees the array. */
 NODISCARD enum err store_list_jobs(struct store *s, struct store_job **out, size_t *count,
                                    struct err_detail *d);
+/* Sets the times that go with the state: started_wall_ns with the first "running", ended_wall_ns with an end
+ * (0 again when a job is resumed). ERR_NOT_FOUND: no such job. */
 NODISCARD enum err store_set_job_state(struct store *s, const char *id, enum store_job_state state,
                                        const char *cause, int32_t exit_code, struct err_detail *d);
 NODISCARD enum err store_set_placement(struct store *s, const char *id, enum store_placement p,
@@ -72,7 +80,11 @@ NODISCARD enum err store_set_placement(struct store *s, const char *id, enum sto
 NODISCARD enum err store_fail_interrupted(struct store *s, const char *cause, size_t *count,
                                           struct err_detail *d);
 
-/* A host's part in a job; a second call for the same (job, role, ordinal) replaces it (resume elsewhere). */
+/*
+ * A host's part in a job. A second call for the same (job, role, ordinal) counts from then on (resume
+ * elsewhere); target runs that were stored before keep the host they were measured on. Call it, and
+ * store_set_placement, before the target runs that it holds for.
+ */
 struct store_host {
     const char *role;
     uint32_t ordinal;
@@ -96,6 +108,7 @@ struct store_target_run {
 };
 NODISCARD enum err store_add_target_run(struct store *s, const char *job, const struct store_target_run *run,
                                         int64_t *run_id, struct err_detail *d);
+/* A non-empty `error` makes the run a failed one, and is kept when it is the first. */
 NODISCARD enum err store_end_target_run(struct store *s, int64_t run_id, uint64_t rss_after_bytes,
                                         const char *error, const void *log, size_t log_len,
                                         struct err_detail *d);
@@ -120,13 +133,14 @@ struct store_attempt {
     uint64_t
         dead_ns; /* from the end of the previous window to the start of this one, beyond what was asked for */
 };
+/* ERR_EXISTS: this attempt is stored already, or the window has its final attempt; nothing changes then. */
 NODISCARD enum err store_add_attempt(struct store *s, const char *job, const struct store_attempt *a,
                                      struct err_detail *d);
 
 /* For each of `count` windows: does it have a final attempt. The caller frees. */
 NODISCARD enum err store_windows_present(struct store *s, const char *job, size_t count, bool **out,
                                          struct err_detail *d);
-/* Attempts already made of a window. */
+/* Attempts already made of a window: the highest number. */
 NODISCARD enum err store_attempts_made(struct store *s, const char *job, uint32_t window, uint32_t *out,
                                        struct err_detail *d);
 
@@ -143,13 +157,17 @@ NODISCARD enum err store_get_lines(struct store *s, const char *job, uint64_t af
 /* Enrolment tokens (by hash) and certificates. */
 NODISCARD enum err store_add_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
                                    uint64_t expires_wall_ns, struct err_detail *d);
-/* Uses it up in one transaction: ERR_NOT_FOUND unknown, ERR_EXISTS used before, ERR_TIMEOUT expired. */
+/* Uses it up in one transaction: ERR_NOT_FOUND unknown, ERR_EXISTS used before, ERR_TIMEOUT expired,
+ * ERR_DENIED made for another role (it is not used up then). */
 NODISCARD enum err store_use_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], const char *name,
                                    enum msg_role role, struct err_detail *d);
+/* Every certificate issued up to now; later ones of the same name are good. ERR_NOT_FOUND: there was none. */
 NODISCARD enum err store_revoke(struct store *s, const char *name, struct err_detail *d);
-/* Certificates of `name` issued up to the revocation are refused. */
+/* ERR_EXISTS: the serial is taken. Every certificate that may connect must be added, the controller's
+ * operator certificates too. */
 NODISCARD enum err store_add_certificate(struct store *s, const char *serial, const char *name,
                                          enum msg_role role, struct err_detail *d);
+/* ERR_NOT_FOUND: never issued here (refuse it too). */
 NODISCARD enum err store_is_revoked(struct store *s, const char *serial, bool *out, struct err_detail *d);
 
 #endif
