@@ -56,7 +56,7 @@ static inline void hist_record(struct hist *h, uint64_t value)
 void hist_merge(struct hist *h, const struct hist *from);
 
 /* The value at or below which `percent` (0 to 100) of the samples lie, as the reference library computes
- * it: the highest value equivalent to the slot's, capped by the maximum. 0 when empty. */
+ * it (the highest value of the slot), but never above the exact maximum. 0 when empty. */
 uint64_t hist_percentile(const struct hist *h, double percent);
 double hist_mean(const struct hist *h);
 double hist_stddev(const struct hist *h); /* of the population, as the reference library does */
