@@ -1,0 +1,283 @@
+#include "agent/blobs.h"
+
+#include "common/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PART_SUFFIX ".part"
+
+struct blobs {
+    char *path; /* for messages */
+    int dir_fd;
+    uint64_t bytes_max;
+};
+
+struct name {
+    char text[SHA256_TEXT_BYTES + sizeof PART_SUFFIX];
+};
+
+static struct name whole_name(const uint8_t hash[SHA256_BYTES])
+{
+    struct name n;
+    sha256_text(hash, n.text);
+    return n;
+}
+
+static struct name part_name(const uint8_t hash[SHA256_BYTES])
+{
+    struct name n = whole_name(hash);
+    memcpy(n.text + SHA256_TEXT_BYTES - 1, PART_SUFFIX, sizeof PART_SUFFIX);
+    return n;
+}
+
+enum err blobs_open(const char *dir, uint64_t bytes_max, struct blobs **out, struct err_detail *d)
+{
+    *out = NULL;
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return err_set(d, err_from_errno(errno), "%s cannot be made: %s", dir, strerror(errno));
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return err_set(d, err_from_errno(errno), "%s cannot be opened: %s", dir, strerror(errno));
+    struct blobs *b = mem_zalloc(1, sizeof *b);
+    b->path = mem_strdup(dir);
+    b->dir_fd = fd;
+    b->bytes_max = bytes_max;
+    *out = b;
+    return ERR_OK;
+}
+
+void blobs_free(struct blobs *b)
+{
+    if (b == NULL)
+        return;
+    close(b->dir_fd);
+    free(b->path);
+    free(b);
+}
+
+/* Size of a regular file, or -1. */
+static int64_t size_of(const struct blobs *b, const char *name)
+{
+    struct stat st;
+    if (fstatat(b->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+        return -1;
+    return st.st_size;
+}
+
+uint64_t blobs_have(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t size_bytes)
+{
+    struct name whole = whole_name(hash);
+    if (size_of(b, whole.text) == (int64_t)size_bytes) {
+        utimensat(b->dir_fd, whole.text, NULL,
+                  AT_SYMLINK_NOFOLLOW); /* only the order of removal hangs on it */
+        return size_bytes;
+    }
+    int64_t have = size_of(b, part_name(hash).text);
+    return have > 0 && (uint64_t)have < size_bytes ? (uint64_t)have : 0;
+}
+
+static enum err write_all(int fd, const char *data, size_t len, off_t offset)
+{
+    while (len > 0) {
+        ssize_t n = pwrite(fd, data, len, offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n == 0 ? ERR_IO : err_from_errno(errno);
+        data += n;
+        len -= (size_t)n;
+        offset += n;
+    }
+    return ERR_OK;
+}
+
+/* The last byte is here: checks the whole, makes it last, gives it its name. */
+static enum err complete(struct blobs *b, int fd, const uint8_t hash[SHA256_BYTES], struct err_detail *d)
+{
+    struct name part = part_name(hash);
+    struct name whole = whole_name(hash);
+    uint8_t got[SHA256_BYTES];
+    enum err e = sha256_of_fd(fd, got, d);
+    if (e == ERR_OK && memcmp(got, hash, sizeof got) != 0) {
+        char text[SHA256_TEXT_BYTES];
+        unlinkat(b->dir_fd, part.text, 0);
+        return err_set(
+            d, ERR_INVALID,
+            "the pieces of file %.16s... make one with hash %.16s...: removed, send it from the beginning",
+            whole.text, sha256_text(got, text));
+    }
+    if (e == ERR_OK && (fsync(fd) != 0 || renameat(b->dir_fd, part.text, b->dir_fd, whole.text) != 0 ||
+                        fsync(b->dir_fd) != 0))
+        e = err_set(d, err_from_errno(errno), "%s/%s cannot be stored: %s", b->path, whole.text,
+                    strerror(errno));
+    return e;
+}
+
+enum err blobs_write(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t size_bytes, uint64_t offset,
+                     const void *data, size_t len, uint64_t *have, struct err_detail *d)
+{
+    struct name part = part_name(hash);
+    *have = blobs_have(b, hash, size_bytes);
+    if (offset > size_bytes || len > size_bytes - offset)
+        return err_set(d, ERR_INVALID, "a piece of file %.16s... ends at %llu, behind its size of %llu",
+                       part.text, (unsigned long long)(offset + len), (unsigned long long)size_bytes);
+    if (offset > *have)
+        return err_set(d, ERR_INVALID,
+                       "a piece of file %.16s... begins at %llu, but only %llu bytes are here", part.text,
+                       (unsigned long long)offset, (unsigned long long)*have);
+    if (size_of(b, whole_name(hash).text) == (int64_t)size_bytes || (offset + len <= *have && len > 0))
+        return ERR_OK;
+    int fd = openat(b->dir_fd, part.text, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_set(d, err_from_errno(errno), "%s/%s cannot be written: %s", b->path, part.text,
+                       strerror(errno));
+    enum err e = ftruncate(fd, (off_t)*have) == 0 ? write_all(fd, data, len, (off_t)offset) : ERR_IO;
+    if (e != ERR_OK) {
+        /* The disk may be full: what came before this piece stays, to go on from. */
+        int undone = ftruncate(fd, (off_t)*have);
+        err_set(d, e, "%s/%s cannot be written: %s%s", b->path, part.text, err_text(e),
+                undone != 0 ? " (and a broken piece is left)" : "");
+    } else {
+        *have = offset + len;
+        if (*have == size_bytes)
+            e = complete(b, fd, hash, d);
+    }
+    close(fd);
+    return e;
+}
+
+static enum err copy_checked(int from, int to, uint8_t hash[SHA256_BYTES], struct err_detail *d)
+{
+    struct sha256 sum;
+    sha256_init(&sum);
+    char block[64 * 1024];
+    off_t offset = 0;
+    enum err e = ERR_OK;
+    ssize_t n;
+    while (e == ERR_OK && (n = read(from, block, sizeof block)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            e = err_set(d, err_from_errno(errno), "a stored file cannot be read: %s", strerror(errno));
+            break;
+        }
+        sha256_add(&sum, block, (size_t)n);
+        e = write_all(to, block, (size_t)n, offset);
+        if (e != ERR_OK)
+            err_set(d, e, "a file of the workspace cannot be written: %s", err_text(e));
+        offset += n;
+    }
+    sha256_end(&sum, hash);
+    return e;
+}
+
+enum err blobs_copy(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t size_bytes, int fd,
+                    struct err_detail *d)
+{
+    struct name whole = whole_name(hash);
+    int from = openat(b->dir_fd, whole.text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (from < 0)
+        return err_set(d, ERR_NOT_FOUND, "file %.16s... is not here", whole.text);
+    uint8_t got[SHA256_BYTES];
+    enum err e = size_of(b, whole.text) == (int64_t)size_bytes
+                     ? copy_checked(from, fd, got, d)
+                     : err_set(d, ERR_NOT_FOUND, "file %.16s... has another size here", whole.text);
+    if (e == ERR_OK && memcmp(got, hash, sizeof got) != 0)
+        e = err_set(d, ERR_NOT_FOUND, "file %.16s... was damaged on this host: removed", whole.text);
+    if (e == ERR_NOT_FOUND)
+        unlinkat(b->dir_fd, whole.text, 0);
+    close(from);
+    return e;
+}
+
+struct kept {
+    struct name name;
+    uint64_t size_bytes;
+    struct timespec used_at;
+    bool wanted;
+};
+
+static int by_age(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct kept *)a)->used_at;
+    const struct timespec *y = &((const struct kept *)b)->used_at;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    return memcmp(a, b, SHA256_BYTES);
+}
+
+static unsigned hex_digit(char c)
+{
+    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+/* `name` begins with the digits of a hash. */
+static bool is_wanted(const char *name, const uint8_t (*keep)[SHA256_BYTES], size_t keep_count)
+{
+    uint8_t hash[SHA256_BYTES];
+    for (size_t i = 0; i < SHA256_BYTES; i++)
+        hash[i] = (uint8_t)(hex_digit(name[2 * i]) << 4 | hex_digit(name[2 * i + 1]));
+    return keep_count > 0 && bsearch(hash, keep, keep_count, SHA256_BYTES, by_hash) != NULL;
+}
+
+/* Everything of ours in the directory; the caller frees. */
+static struct kept *list(struct blobs *b, const uint8_t (*keep)[SHA256_BYTES], size_t keep_count,
+                         size_t *count)
+{
+    struct kept *items = NULL;
+    *count = 0;
+    int fd = openat(b->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        struct stat st;
+        size_t len = strlen(entry->d_name);
+        bool ours =
+            strspn(entry->d_name, "0123456789abcdef") == SHA256_TEXT_BYTES - 1 &&
+            (len == SHA256_TEXT_BYTES - 1 || strcmp(entry->d_name + SHA256_TEXT_BYTES - 1, PART_SUFFIX) == 0);
+        if (!ours || fstatat(b->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        items = mem_realloc(items, *count + 1, sizeof *items);
+        struct kept *k = &items[(*count)++];
+        *k = (struct kept){.size_bytes = (uint64_t)st.st_size,
+                           .used_at = st.st_mtim,
+                           .wanted = is_wanted(entry->d_name, keep, keep_count)};
+        memcpy(k->name.text, entry->d_name, len + 1);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return items;
+}
+
+enum err blobs_make_room(struct blobs *b, const uint8_t (*keep)[SHA256_BYTES], size_t keep_count,
+                         uint64_t more_bytes, struct err_detail *d)
+{
+    size_t count = 0;
+    struct kept *items = list(b, keep, keep_count, &count);
+    uint64_t total = more_bytes;
+    for (size_t i = 0; i < count; i++)
+        total += items[i].size_bytes;
+    if (count > 0)
+        qsort(items, count, sizeof *items, by_age);
+    for (size_t i = 0; i < count && total > b->bytes_max; i++)
+        if (!items[i].wanted && unlinkat(b->dir_fd, items[i].name.text, 0) == 0)
+            total -= items[i].size_bytes;
+    free(items);
+    if (total > b->bytes_max)
+        return err_set(d, ERR_FULL, "the job's files need %llu bytes in %s, where %llu are allowed",
+                       (unsigned long long)total, b->path, (unsigned long long)b->bytes_max);
+    return ERR_OK;
+}
