@@ -1,0 +1,45 @@
+#ifndef AGENT_OPTIONS_H
+#define AGENT_OPTIONS_H
+/*
+ * The agent's command line, checked and completed with defaults. Owned by main(); one thread.
+ *
+ * Directories: as root /etc/splitbench/agent (identity) and /var/lib/splitbench/agent (state); as a user
+ * $XDG_CONFIG_HOME/splitbench/agent (~/.config) and $XDG_STATE_HOME/splitbench/agent (~/.local/state).
+ */
+#include "common/err.h"
+
+#define OPTIONS_PORT "7411" /* of a controller's address given without one */
+
+enum options_command {
+    OPTIONS_HELP,    /* the text has been printed */
+    OPTIONS_VERSION, /* the same */
+    OPTIONS_RUN,
+    OPTIONS_ENROLL,
+    OPTIONS_SUPERVISE, /* hidden: the supervisor of one job */
+};
+
+struct options {
+    enum options_command command;
+    char *controller; /* an address the link takes, or NULL: the one kept at enrolment */
+    char *token;      /* enroll */
+    char *identity_dir;
+    char *state_dir;
+    char *name; /* NULL: the certificate's, or over ipc the host's name */
+    char *address;
+    char *load_program; /* splitbench-load: beside this program unless told */
+    char **labels;
+    size_t label_count;
+    bool leash;
+    bool verbose;
+    int supervise_fd;
+};
+
+/* ERR_INVALID says which word is wrong. The caller frees with options_fini, also after a failure. */
+NODISCARD enum err options_parse(int argc, char **argv, struct options *out, struct err_detail *d);
+void options_fini(struct options *o);
+
+/* "lab1" or "10.0.0.1:7411" to "tls+tcp://lab1:7411", "/run/x" to "ipc:///run/x"; a text with "://" must be
+ * one of these two schemes. The caller frees `*out`. */
+NODISCARD enum err options_parse_address(const char *text, char **out, struct err_detail *d);
+
+#endif
