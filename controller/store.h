@@ -101,6 +101,9 @@ struct store_target_run {
     uint32_t slot;
     bool ok;           /* started and passed every check */
     const char *error; /* why not */
+    /* Name of the check that failed, "" when none did: the report then has no number at all for the target.
+     * A target that did not start or died keeps the numbers of its other runs. */
+    const char *failed_check;
     uint64_t startup_ns;
     uint64_t rss_before_bytes;
     uint64_t rss_after_bytes; /* set by store_end_target_run */

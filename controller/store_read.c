@@ -41,7 +41,7 @@ static enum err read_runs(struct store *s, const char *job, struct store_results
 {
     struct store_rows rows;
     store_rows_init(&rows, s,
-                    "SELECT id, target, round, slot, ok, error, startup_ns, rss_before_bytes,"
+                    "SELECT id, target, round, slot, ok, error, failed_check, startup_ns, rss_before_bytes,"
                     " rss_after_bytes IS NOT NULL, rss_after_bytes, started_wall_ns, placement,"
                     " iif(ok, NULL, substr(log, -?)) FROM target_runs WHERE job = ? ORDER BY id",
                     STORE_VALUES(store_u64(STORE_LOG_TAIL_BYTES), store_text(job)));
@@ -54,14 +54,15 @@ static enum err read_runs(struct store *s, const char *job, struct store_results
             .slot = store_column_u32(&rows, 3),
             .ok = store_column_bool(&rows, 4),
             .error = store_column_text(&rows, 5),
-            .startup_ns = store_column_u64(&rows, 6),
-            .rss_before_bytes = store_column_u64(&rows, 7),
-            .ended = store_column_bool(&rows, 8),
-            .rss_after_bytes = store_column_u64(&rows, 9),
-            .started_wall_ns = store_column_u64(&rows, 10),
-            .placement = (enum store_placement)store_column_word(&rows, 11, store_placement_words,
+            .failed_check = store_column_text(&rows, 6),
+            .startup_ns = store_column_u64(&rows, 7),
+            .rss_before_bytes = store_column_u64(&rows, 8),
+            .ended = store_column_bool(&rows, 9),
+            .rss_after_bytes = store_column_u64(&rows, 10),
+            .started_wall_ns = store_column_u64(&rows, 11),
+            .placement = (enum store_placement)store_column_word(&rows, 12, store_placement_words,
                                                                  STORE_PLACEMENT_COUNT),
-            .log_tail = store_column_blob(&rows, 12),
+            .log_tail = store_column_blob(&rows, 13),
         };
     }
     enum err e = store_rows_fini(&rows, d);
@@ -152,6 +153,7 @@ void store_results_fini(struct store_results *r)
         store_read_host_fini(&r->hosts[i]);
     for (size_t i = 0; i < r->run_count; i++) {
         free(r->runs[i].error);
+        free(r->runs[i].failed_check);
         free(r->runs[i].log_tail.data);
         free(r->runs[i].hosts);
     }

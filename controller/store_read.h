@@ -24,6 +24,7 @@ struct store_read_run {
     uint32_t slot;
     bool ok;
     char *error;
+    char *failed_check; /* "" = none */
     uint64_t startup_ns;
     uint64_t rss_before_bytes;
     bool ended; /* the next two are known */

@@ -15,13 +15,13 @@ enum err store_add_target_run(struct store *s, const char *job, const struct sto
     struct err_detail missing;
     (void)err_set(&missing, ERR_NOT_FOUND, "no job %s in the store", job);
     e = store_run_on(s,
-                     "INSERT INTO target_runs (job, target, round, slot, ok, error, startup_ns,"
+                     "INSERT INTO target_runs (job, target, round, slot, ok, error, failed_check, startup_ns,"
                      " rss_before_bytes, started_wall_ns, placement)"
-                     " SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, placement FROM jobs WHERE id = ?1",
+                     " SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, placement FROM jobs WHERE id = ?1",
                      STORE_VALUES(store_text(job), store_u64(run->target), store_u64(run->round),
                                   store_u64(run->slot), store_u64(run->ok), store_text(run->error),
-                                  store_u64(run->startup_ns), store_u64(run->rss_before_bytes),
-                                  store_u64(run->started_wall_ns)),
+                                  store_text(run->failed_check), store_u64(run->startup_ns),
+                                  store_u64(run->rss_before_bytes), store_u64(run->started_wall_ns)),
                      missing.text, d);
     if (e == ERR_OK) {
         id = sqlite3_last_insert_rowid(s->db);

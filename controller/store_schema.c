@@ -50,6 +50,7 @@ const char store_schema_sql[] =
     " slot INTEGER NOT NULL,"
     " ok INTEGER NOT NULL,"
     " error TEXT NOT NULL,"
+    " failed_check TEXT NOT NULL,"
     " startup_ns INTEGER NOT NULL,"
     " rss_before_bytes INTEGER NOT NULL,"
     " rss_after_bytes INTEGER," /* NULL until it has ended */
@@ -86,7 +87,7 @@ const char store_schema_sql[] =
     " wire_in_bytes INTEGER NOT NULL,"
     " wire_out_bytes INTEGER NOT NULL,"
     " short_bodies INTEGER NOT NULL,"
-    " latency_hist BLOB NOT NULL," /* HdrHistogram V2, compressed */
+    " latency_hist BLOB NOT NULL," /* text: base64 of HdrHistogram V2, compressed */
     " cpu_user_ns INTEGER NOT NULL,"
     " cpu_system_ns INTEGER NOT NULL,"
     " rss_bytes_max INTEGER NOT NULL,"

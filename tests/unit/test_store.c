@@ -407,8 +407,13 @@ static void test_failed_runs_keep_cause_and_log(void **state)
         store_end_target_run(p->store, run, 0, "exited with 1", log, STORE_LOG_TAIL_BYTES + 10, NULL),
         ERR_OK);
     assert_int_equal(store_end_target_run(p->store, 999, 0, "", NULL, 0, NULL), ERR_NOT_FOUND);
+    struct store_target_run wrong = {.ok = false, .error = "body differs", .failed_check = "ping"};
+    assert_int_equal(store_add_target_run(p->store, "j", &wrong, &run, NULL), ERR_OK);
     struct store_results r;
     assert_int_equal(store_read_results(p->store, "j", &r, NULL), ERR_OK);
+    assert_string_equal(r.runs[0].failed_check, "");
+    assert_string_equal(r.runs[1].failed_check, "ping");
+    assert_string_equal(r.runs[1].error, "body differs");
     assert_false(r.runs[0].ok);
     assert_string_equal(r.runs[0].error, "exited with 1");
     assert_int_equal(r.runs[0].log_tail.len, STORE_LOG_TAIL_BYTES);
