@@ -314,7 +314,7 @@ static enum err parse_command(int argc, char **argv, const struct args_option *t
 enum err options_parse(int argc, char **argv, struct options *o, struct err_detail *d)
 {
     static const char *const commands[] = {"run", "enroll"};
-    *o = (struct options){.command = OPTIONS_HELP, .supervise_fd = -1};
+    *o = (struct options){.command = OPTIONS_HELP};
     if (argc < 2)
         return err_set(d, ERR_INVALID, "say what to do: run or enroll; see splitbench-agent --help");
     const char *word = argv[1];
@@ -328,15 +328,6 @@ enum err options_parse(int argc, char **argv, struct options *o, struct err_deta
         return ERR_OK;
     }
     enum err e;
-    if (strcmp(word, "--supervise") == 0) {
-        uint64_t fd;
-        o->command = OPTIONS_SUPERVISE;
-        if (argc != 3)
-            return err_set(d, ERR_INVALID, "--supervise takes one descriptor");
-        if ((e = parse_u64(argv[2], 0, INT_MAX, &fd, "--supervise", d)) == ERR_OK)
-            o->supervise_fd = (int)fd;
-        return e;
-    }
     if (strcmp(word, "run") == 0) {
         o->command = OPTIONS_RUN;
         e = parse_command(argc - 1, argv + 1, run_options, ARRAY_LEN(run_options), print_run_help, o, d);

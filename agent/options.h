@@ -15,7 +15,6 @@ enum options_command {
     OPTIONS_VERSION, /* the same */
     OPTIONS_RUN,
     OPTIONS_ENROLL,
-    OPTIONS_SUPERVISE, /* hidden: the supervisor of one job */
 };
 
 struct options {
@@ -31,7 +30,6 @@ struct options {
     size_t label_count;
     bool leash;
     bool verbose;
-    int supervise_fd;
 };
 
 /* ERR_INVALID says which word is wrong. The caller frees with options_fini, also after a failure. */

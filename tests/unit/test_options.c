@@ -109,7 +109,7 @@ static void test_defaults(void **state)
     options_fini(&o);
 }
 
-static void test_enroll_and_supervise(void **state)
+static void test_enroll(void **state)
 {
     (void)state;
     struct options o;
@@ -120,10 +120,6 @@ static void test_enroll_and_supervise(void **state)
     assert_string_equal(o.controller, "tls+tcp://lab1:7000");
     assert_string_equal(o.token, "sb1.a.b");
     assert_null(o.state_dir);
-    options_fini(&o);
-    assert_int_equal(PARSE(&o, &d, "--supervise", "3"), ERR_OK);
-    assert_int_equal(o.command, OPTIONS_SUPERVISE);
-    assert_int_equal(o.supervise_fd, 3);
     options_fini(&o);
 }
 
@@ -155,8 +151,6 @@ static void test_refusals(void **state)
     expect_refused("brackets", "run", "--controller", "::1");
     expect_refused("ADDRESS and TOKEN", "enroll", "lab1", NULL);
     expect_refused("--state", "run", "--state", "");
-    expect_refused("--supervise", "--supervise", "x", NULL);
-    expect_refused("descriptor", "--supervise", NULL, NULL);
 }
 
 static void test_name_at_its_limit(void **state)
@@ -177,7 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses), cmocka_unit_test(test_run_with_everything),
-        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_enroll_and_supervise),
+        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_enroll),
         cmocka_unit_test(test_refusals),  cmocka_unit_test(test_name_at_its_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,124 @@
+#include "agent/enroll.h"
+
+#include "agent/state_dir.h"
+#include "common/clock.h"
+#include "common/limits.h"
+#include "common/mem.h"
+#include "proto/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TIMEOUT_NS        (20ull * NS_PER_S)
+#define ADDRESS_BYTES_MAX LIMIT_PATH_BYTES
+#define NAME_LETTERS      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+char *enroll_default_name(void)
+{
+    char name[LIMIT_NAME_BYTES + 1];
+    if (gethostname(name, sizeof name) != 0 || name[0] == '\0')
+        return mem_strdup("agent");
+    name[sizeof name - 1] = '\0';
+    for (char *p = name; *p != '\0'; p++) {
+        if (strchr(NAME_LETTERS, *p) == NULL || (p == name && *p == '.'))
+            *p = '-';
+    }
+    return mem_strdup(name);
+}
+
+/* One line from standard input. The caller frees. */
+static enum err read_token(char **out, struct err_detail *d)
+{
+    char line[IDENTITY_TOKEN_BYTES_MAX + 2];
+    if (fgets(line, sizeof line, stdin) == NULL)
+        return err_set(d, ERR_INVALID, "no token on standard input");
+    line[strcspn(line, "\r\n")] = '\0';
+    *out = mem_strdup(line);
+    return ERR_OK;
+}
+
+static enum err write_controller(const char *dir, const char *address, struct err_detail *d)
+{
+    char *path = mem_printf("%s/controller", dir);
+    char *text = mem_printf("%s\n", address);
+    enum err e = ERR_OK;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    size_t len = strlen(text);
+    if (fd < 0 || write(fd, text, len) != (ssize_t)len || fsync(fd) < 0)
+        e = err_set(d, err_from_errno(errno), "cannot write %s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    free(path);
+    return e;
+}
+
+enum err enroll_run(const struct options *options, struct err_detail *d)
+{
+    char *name = options->name != NULL ? mem_strdup(options->name) : enroll_default_name();
+    char *token = NULL;
+    char *cert = mem_printf("%s/cert.pem", options->identity_dir);
+    enum err e = ERR_OK;
+    if (strncmp(options->controller, "tls+tcp://", 10) != 0) {
+        e = err_set(d, ERR_INVALID, "a socket on this machine needs no enrolment: run --controller %s",
+                    options->controller);
+        goto out;
+    }
+    if (access(cert, F_OK) == 0) {
+        e = err_set(d, ERR_EXISTS,
+                    "%s is there already: this machine is enrolled. To enrol it anew, remove %s", cert,
+                    options->identity_dir);
+        goto out;
+    }
+    if (strcmp(options->token, "-") != 0)
+        token = mem_strdup(options->token);
+    else if ((e = read_token(&token, d)) != ERR_OK)
+        goto out;
+    if ((e = state_dir_make(options->identity_dir, d)) != ERR_OK)
+        goto out;
+    e = link_enrol(&(struct link_enrol_options){.address = options->controller,
+                                                .token = token,
+                                                .name = name,
+                                                .role = MSG_ROLE_AGENT,
+                                                .dir = options->identity_dir,
+                                                .timeout_ns = TIMEOUT_NS},
+                   d);
+    if (e == ERR_OK)
+        e = write_controller(options->identity_dir, options->controller, d);
+    if (e == ERR_OK)
+        printf("enrolled as %s with %s\nnext: splitbench-agent run\n", name, options->controller);
+out:
+    free(cert);
+    free(token);
+    free(name);
+    return e;
+}
+
+enum err enroll_read_controller(const char *identity_dir, char **out, struct err_detail *d)
+{
+    char *path = mem_printf("%s/controller", identity_dir);
+    char text[ADDRESS_BYTES_MAX];
+    enum err e = ERR_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n < 0) {
+        e = errno == ENOENT
+                ? err_set(
+                      d, ERR_NOT_FOUND,
+                      "no controller: %s does not exist. Enrol this machine (splitbench-agent enroll), or "
+                      "say --controller",
+                      path)
+                : err_set(d, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+    } else {
+        text[n] = '\0';
+        text[strcspn(text, "\r\n")] = '\0';
+        e = err_prefix(d, options_parse_address(text, out, d), "%s", path);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return e;
+}
