@@ -21,6 +21,10 @@
 #define MSG_STATUSES_MAX     600u
 #define MSG_LABELS_MAX       64u
 #define MSG_LINES_MAX        256u /* log lines in one answer to a watch */
+#define MSG_HIST_BYTES_MAX                                                                                   \
+    (256u * 1024u)                       /* a compressed histogram of 3 digits over hours is under 64 KiB    \
+                                          */
+#define MSG_RAW_BYTES_MAX (256u * 1024u) /* of a generator's output; the sender cuts it */
 
 struct msg_strings {
     char **items; /* owned, each too */
@@ -123,17 +127,17 @@ struct msg_enrolled {
 /* ---- commands: controller to agent --------------------------------------------------------------- */
 
 #define MSG_COMMAND_LIST(X)                                                                                  \
-    X(JOB_OPEN)  /* this host now works for a job */                                                         \
-    X(JOB_CLOSE) /* end every process of the job, forget it, be free */                                      \
-    X(FILES)     /* what the workspace must hold; answered with what is missing */                           \
-    X(CHUNK)     /* a piece of one file, by content hash */                                                  \
-    X(START)     /* start a process; answered when it is ready, or has ended, or cannot be */                \
-    X(STOP)      /* end a process and its tree; answered when nothing of it lives */                         \
-    X(CHECK)     /* one request with an expected answer, sent from here */                                   \
-    X(LOAD)      /* run the generator; answered with its result, progress in between */                      \
-    X(SAMPLE)    /* read the CPU and memory counters now */
+    X(JOB_OPEN, job_open)   /* this host now works for a job */                                              \
+    X(JOB_CLOSE, job_close) /* end every process of the job, forget it, be free */                           \
+    X(FILES, files)         /* what the workspace must hold; answered with what is missing */                \
+    X(CHUNK, chunk)         /* a piece of one file, by content hash */                                       \
+    X(START, start)         /* start a process; answered when it is ready, or has ended, or cannot be */     \
+    X(STOP, stop)           /* end a process and its tree; answered when nothing of it lives */              \
+    X(CHECK, check)         /* one request with an expected answer, sent from here */                        \
+    X(LOAD, load)           /* run the generator; answered with its result, progress in between */           \
+    X(SAMPLE, sample)       /* read the CPU and memory counters now */
 enum msg_command_kind {
-#define X(name) MSG_COMMAND_##name,
+#define X(name, text) MSG_COMMAND_##name,
     MSG_COMMAND_LIST(X)
 #undef X
         MSG_COMMAND_COUNT
@@ -271,16 +275,16 @@ struct msg_command {
 /* ---- events: agent to controller ------------------------------------------------------------------ */
 
 #define MSG_EVENT_LIST(X)                                                                                    \
-    X(DONE)     /* a command without a result of its own has ended, well or not */                           \
-    X(FILES)    /* FILES answered: hashes that are missing and how much of each is here */                   \
-    X(STARTED)  /* START answered: it is ready */                                                            \
-    X(EXITED)   /* a process ended: answers STOP, or comes unasked (answers = 0) */                          \
-    X(CHECKED)  /* CHECK answered */                                                                         \
-    X(PROGRESS) /* LOAD goes on */                                                                           \
-    X(LOADED)   /* LOAD answered */                                                                          \
-    X(SAMPLED)  /* SAMPLE answered */
+    X(DONE, done)         /* a command without a result of its own has ended, well or not */                 \
+    X(FILES, files)       /* FILES answered: hashes that are missing and how much of each is here */         \
+    X(STARTED, started)   /* START answered: it is ready */                                                  \
+    X(EXITED, exited)     /* a process ended: answers STOP, or comes unasked (answers = 0) */                \
+    X(CHECKED, checked)   /* CHECK answered */                                                               \
+    X(PROGRESS, progress) /* LOAD goes on */                                                                 \
+    X(LOADED, loaded)     /* LOAD answered */                                                                \
+    X(SAMPLED, sampled)   /* SAMPLE answered */
 enum msg_event_kind {
-#define X(name) MSG_EVENT_##name,
+#define X(name, text) MSG_EVENT_##name,
     MSG_EVENT_LIST(X)
 #undef X
         MSG_EVENT_COUNT
@@ -568,6 +572,7 @@ struct msg {
 
 void msg_init(struct msg *m, enum msg_kind kind); /* zeroed: every pointer NULL, read as "" or empty */
 void msg_fini(struct msg *m);
+void msg_copy(struct msg *to, const struct msg *from);
 void msg_command_fini(struct msg_command *c);
 void msg_event_fini(struct msg_event *e);
 void msg_command_copy(struct msg_command *to, const struct msg_command *from);

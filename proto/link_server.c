@@ -1,0 +1,361 @@
+#include "proto/link.h"
+
+#include "common/mem.h"
+#include "proto/link_nng.h"
+#include "proto/link_peer.h"
+
+#include <nng/protocol/reqrep0/rep.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define TICK_MS          500u
+#define LINK_DESCRIPTORS 16384u /* LIMIT_PEERS, as many strangers, and the rest of the program */
+
+/* What nng's threads tell the loop. */
+struct note {
+    struct mailbox_node node;
+    enum { NOTE_ARRIVED, NOTE_MESSAGE, NOTE_GONE } kind;
+    nng_pipe pipe;
+    nng_msg *msg;
+    bool ipc;
+    bool trusted;
+    char address[64];
+};
+
+/* ---- on nng's threads ------------------------------------------------------------------------------- */
+
+static void post(struct link_server *s, struct note *n)
+{
+    mailbox_post(&s->box, &n->node);
+}
+
+static void describe_ipc(nng_pipe pipe, struct note *n)
+{
+    uint64_t uid;
+    n->ipc = true;
+    n->trusted = nng_pipe_get_uint64(pipe, NNG_OPT_IPC_PEER_UID, &uid) == 0 && (uid == geteuid() || uid == 0);
+}
+
+static void describe_tls(nng_pipe pipe, const nng_sockaddr *remote, struct note *n)
+{
+    bool verified = false;
+    n->trusted = nng_pipe_get_bool(pipe, NNG_OPT_TLS_VERIFIED, &verified) == 0 && verified;
+    if (remote->s_family == NNG_AF_INET) {
+        inet_ntop(AF_INET, &remote->s_in.sa_addr, n->address, sizeof n->address);
+    } else if (remote->s_family == NNG_AF_INET6) {
+        static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+        const uint8_t *addr = remote->s_in6.sa_addr;
+        if (memcmp(addr, mapped, sizeof mapped) == 0)
+            inet_ntop(AF_INET, addr + 12, n->address, sizeof n->address);
+        else
+            inet_ntop(AF_INET6, addr, n->address, sizeof n->address);
+    }
+}
+
+static void on_pipe_arriving(nng_pipe pipe, nng_pipe_ev ev, void *arg)
+{
+    (void)ev;
+    struct link_server *s = arg;
+    nng_sockaddr remote;
+    struct note *n = mem_zalloc(1, sizeof *n);
+    n->kind = NOTE_ARRIVED;
+    n->pipe = pipe;
+    if (nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &remote) == 0 && remote.s_family != NNG_AF_IPC)
+        describe_tls(pipe, &remote, n);
+    else
+        describe_ipc(pipe, n);
+    bool full = atomic_fetch_add(&s->pipe_count, 1) >= LIMIT_PEERS;
+    post(s, n);
+    if (full)
+        nng_pipe_close(pipe);
+}
+
+static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev ev, void *arg)
+{
+    (void)ev;
+    struct link_server *s = arg;
+    struct note *n = mem_zalloc(1, sizeof *n);
+    n->kind = NOTE_GONE;
+    n->pipe = pipe;
+    atomic_fetch_sub(&s->pipe_count, 1);
+    post(s, n);
+}
+
+static void on_message(void *arg)
+{
+    struct link_server *s = arg;
+    if (nng_aio_result(s->recv) != 0)
+        return; /* closing */
+    struct note *n = mem_zalloc(1, sizeof *n);
+    n->kind = NOTE_MESSAGE;
+    n->msg = nng_aio_get_msg(s->recv);
+    n->pipe = nng_msg_get_pipe(n->msg);
+    /* The loop posts the next receive once it has caught up; nng and TCP hold the peers back meanwhile. */
+    atomic_store(&s->reading, false);
+    if (mailbox_post(&s->box, &n->node) < LINK_WAITING_MAX && !atomic_exchange(&s->reading, true))
+        nng_recv_aio(s->socket, s->recv);
+}
+
+/* ---- on the loop ------------------------------------------------------------------------------------- */
+
+static struct link_peer **slot_of(struct link_server *s, nng_pipe pipe)
+{
+    struct link_peer **slot = &s->buckets[(uint32_t)nng_pipe_id(pipe) % LINK_PEER_BUCKETS];
+    while (*slot != NULL && nng_pipe_id((*slot)->pipe) != nng_pipe_id(pipe))
+        slot = &(*slot)->next;
+    return slot;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct link_server *s = timer->data;
+    uint64_t now = clock_now_ns();
+    bool waiting = false;
+    for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
+        for (struct link_peer *p = s->buckets[i], *next; p != NULL; p = next) {
+            next = p->next; /* nothing is freed by this: a closed pipe comes back as a note */
+            link_peer_check_deadline(p, now);
+            waiting = waiting || p->deadline_ns != 0;
+        }
+    if (!waiting)
+        uv_timer_stop(timer);
+}
+
+static void handle_arrived(struct link_server *s, const struct note *n)
+{
+    struct link_peer **slot = slot_of(s, n->pipe);
+    must(*slot == NULL);
+    struct link_peer *p = mem_zalloc(1, sizeof *p);
+    p->server = s;
+    p->pipe = n->pipe;
+    p->ipc = n->ipc;
+    p->trusted = n->trusted;
+    memcpy(p->address, n->address, sizeof p->address);
+    session_init(&p->session, MSG_ROLE_NONE);
+    p->deadline_ns = clock_now_ns() + LINK_SHY_NS;
+    *slot = p;
+    s->peer_count++;
+    if (!uv_is_active((uv_handle_t *)&s->tick))
+        uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+static void handle_message(struct link_server *s, const struct note *n)
+{
+    struct link_peer *p = *slot_of(s, n->pipe);
+    if (p != NULL && nng_msg_header_len(n->msg) == 2 * sizeof(uint32_t)) { /* pipe, request number */
+        const uint8_t *h = (const uint8_t *)nng_msg_header(n->msg) + 4;
+        uint32_t number = (uint32_t)h[0] << 24 | (uint32_t)h[1] << 16 | (uint32_t)h[2] << 8 | h[3];
+        link_peer_hear(p, number, nng_msg_body(n->msg), nng_msg_len(n->msg));
+    } else if (p != NULL) {
+        link_peer_drop(p, "a message that was forwarded");
+    }
+    nng_msg_free(n->msg);
+}
+
+static void handle_gone(struct link_server *s, nng_pipe pipe)
+{
+    struct link_peer **slot = slot_of(s, pipe);
+    struct link_peer *p = *slot;
+    if (p == NULL)
+        return;
+    *slot = p->next;
+    s->peer_count--;
+    link_peer_free(p, "the connection ended");
+}
+
+static void on_note(void *arg, struct mailbox_node *node)
+{
+    struct link_server *s = arg;
+    struct note *n = CONTAINER_OF(node, struct note, node);
+    if (n->kind == NOTE_ARRIVED)
+        handle_arrived(s, n);
+    else if (n->kind == NOTE_MESSAGE)
+        handle_message(s, n);
+    else
+        handle_gone(s, n->pipe);
+    free(n);
+    if (atomic_load(&s->stopping))
+        return;
+    if (!atomic_exchange(&s->reading, true))
+        nng_recv_aio(s->socket, s->recv);
+}
+
+/* ---- listening ---------------------------------------------------------------------------------------- */
+
+/* Half-open connections cost a descriptor each until they are closed. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= LINK_DESCRIPTORS)
+        return;
+    limit.rlim_cur = limit.rlim_max < LINK_DESCRIPTORS ? limit.rlim_max : LINK_DESCRIPTORS;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* then it stays as it was: fewer strangers are let wait */
+}
+
+/* nng takes over a socket file that is in use, so the right to it is a lock beside it. */
+static enum err lock_path(struct link_bound *b, const char *path, struct err_detail *d)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%s.lock", path);
+    b->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (b->lock_fd < 0)
+        return err_set(d, err_from_errno(errno), "cannot create %s: %s", name, strerror(errno));
+    if (flock(b->lock_fd, LOCK_EX | LOCK_NB) != 0)
+        return err_set(d, ERR_BUSY, "%s is in use: another controller runs there", path);
+    return ERR_OK;
+}
+
+static enum err listen_failed(const char *address, int rv, struct err_detail *d)
+{
+    if (rv == NNG_EADDRINUSE)
+        return err_set(d, ERR_BUSY, "%s is in use: another program listens there", address);
+    return err_set(d, link_err(rv), "cannot listen on %s: %s", address, nng_strerror(rv));
+}
+
+static enum err listen_on(struct link_server *s, struct link_bound *b, const char *address,
+                          struct err_detail *d)
+{
+    nng_tls_config *tls = NULL;
+    enum err e = link_check_address(address, d);
+    if (e != ERR_OK)
+        return e;
+    b->ipc = link_is_ipc(address);
+    if (b->ipc)
+        e = lock_path(b, address + strlen(LINK_IPC), d);
+    else if (s->identity == NULL)
+        e = err_set(d, ERR_INVALID, "%s needs a certificate: run 'splitbench controller init'", address);
+    else
+        e = link_tls_server(s->identity, &tls, d);
+    if (e != ERR_OK)
+        return e;
+    int port = 0, rv = nng_listener_create(&b->listener, s->socket, address);
+    if (rv == 0)
+        rv = b->ipc ? nng_listener_set_int(b->listener, NNG_OPT_IPC_PERMISSIONS, 0600)
+                    : nng_listener_set_ptr(b->listener, NNG_OPT_TLS_CONFIG, tls);
+    if (rv == 0)
+        rv = nng_listener_start(b->listener, 0);
+    if (rv == 0 && !b->ipc)
+        rv = nng_listener_get_int(b->listener, NNG_OPT_TCP_BOUND_PORT, &port);
+    if (tls != NULL)
+        nng_tls_config_free(tls);
+    if (rv != 0)
+        return listen_failed(address, rv, d);
+    const char *colon = strrchr(address, ':');
+    b->address = b->ipc ? mem_strdup(address) : mem_printf("%.*s:%d", (int)(colon - address), address, port);
+    return ERR_OK;
+}
+
+static void free_server(struct link_server *s)
+{
+    for (size_t i = 0; i < s->bound_count; i++) {
+        if (s->bound[i].lock_fd >= 0)
+            close(s->bound[i].lock_fd);
+        free(s->bound[i].address);
+    }
+    free(s->bound);
+    nng_aio_free(s->recv);
+    free(s);
+}
+
+static enum err open_socket(struct link_server *s, struct err_detail *d)
+{
+    int rv = nng_rep0_open_raw(&s->socket);
+    if (rv != 0)
+        return err_set(d, link_err(rv), "cannot open a socket: %s", nng_strerror(rv));
+    rv = nng_socket_set_size(s->socket, NNG_OPT_RECVMAXSZ, LINK_RECV_BYTES_MAX);
+    if (rv == 0)
+        rv = nng_socket_set_int(s->socket, NNG_OPT_MAXTTL, 1); /* nothing is forwarded */
+    if (rv == 0)
+        rv = nng_socket_set_ms(s->socket, NNG_OPT_SENDTIMEO, 1000);
+    if (rv == 0)
+        rv = nng_pipe_notify(s->socket, NNG_PIPE_EV_ADD_PRE, on_pipe_arriving, s);
+    if (rv == 0)
+        rv = nng_pipe_notify(s->socket, NNG_PIPE_EV_REM_POST, on_pipe_gone, s);
+    if (rv == 0)
+        rv = nng_aio_alloc(&s->recv, on_message, s);
+    must(rv == 0);
+    return ERR_OK;
+}
+
+enum err link_server_new(const struct link_server_options *options, struct link_server **out,
+                         struct err_detail *d)
+{
+    struct link_server *s = mem_zalloc(1, sizeof *s);
+    s->handlers = options->handlers;
+    s->identity = options->identity;
+    s->bound_count = options->address_count;
+    s->bound = mem_zalloc(s->bound_count, sizeof *s->bound);
+    for (size_t i = 0; i < s->bound_count; i++)
+        s->bound[i].lock_fd = -1;
+    enum err e = open_socket(s, d);
+    if (e != ERR_OK) {
+        free_server(s);
+        return e;
+    }
+    raise_descriptor_limit();
+    mailbox_init(&s->box, options->loop, on_note, s);
+    must(uv_timer_init(options->loop, &s->tick) == 0);
+    s->tick.data = s;
+    for (size_t i = 0; i < s->bound_count && e == ERR_OK; i++)
+        e = listen_on(s, &s->bound[i], options->addresses[i], d);
+    if (e != ERR_OK) {
+        link_server_close(&s, NULL, NULL); /* what runs on the loop goes with it */
+        return e;
+    }
+    atomic_store(&s->reading, true);
+    nng_recv_aio(s->socket, s->recv);
+    *out = s;
+    return ERR_OK;
+}
+
+/* ---- closing ------------------------------------------------------------------------------------------ */
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+    struct link_server *s = handle->data;
+    void (*cb)(void *arg) = s->on_closed;
+    void *arg = s->on_closed_arg;
+    free_server(s);
+    if (cb != NULL)
+        cb(arg);
+}
+
+static void on_box_closed(uv_handle_t *handle)
+{
+    struct link_server *s = handle->data;
+    uv_close((uv_handle_t *)&s->tick, on_tick_closed);
+}
+
+void link_server_close(struct link_server **server, void (*cb)(void *arg), void *arg)
+{
+    struct link_server *s = *server;
+    *server = NULL;
+    s->on_closed = cb;
+    s->on_closed_arg = arg;
+    atomic_store(&s->stopping, true);
+    /* nng_close returns when the last pipe's callback has: nothing is posted after it. */
+    nng_close(s->socket);
+    nng_aio_stop(s->recv);
+    mailbox_drain(&s->box);
+    for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
+        while (s->buckets[i] != NULL) {
+            struct link_peer *p = s->buckets[i];
+            s->buckets[i] = p->next;
+            link_peer_free(p, "the controller stopped");
+        }
+    mailbox_close(&s->box, on_box_closed);
+}
+
+const char *link_server_address(const struct link_server *server, size_t i)
+{
+    must(i < server->bound_count);
+    return server->bound[i].address;
+}

@@ -1,0 +1,69 @@
+#ifndef TESTS_SUPPORT_LAB_H
+#define TESTS_SUPPORT_LAB_H
+/*
+ * A laboratory for link tests: a directory with a CA, a server on ipc and TLS that answers polls and pushes,
+ * clients, and a loop that runs until something has happened or a deadline passes. One thread.
+ */
+#include "proto/link.h"
+
+struct lab_client {
+    struct lab *lab;
+    struct link_client *link;
+    struct identity identity;
+    int ups;
+    int downs;
+    bool final;
+    enum err down_code;
+    char down_why[256];
+    int answers; /* calls that ended well */
+    int failures;
+    enum err last_code;
+    enum msg_kind last_kind;
+    char last_text[1024];
+    uint64_t session;
+};
+
+struct lab {
+    uv_loop_t loop;
+    uv_timer_t deadline;
+    bool late;
+    char dir[64]; /* removed by lab_fini */
+    char ca_dir[96];
+    char ipc[128];
+    struct identity identity;
+    struct link_server *server;
+    struct link_peer *peer; /* the last one that came up */
+    int hellos;
+    int gone;
+    int refused;
+    char refused_why[256];
+    int requests;
+    int enrolled;
+    enum err hello_code; /* what on_hello answers */
+    bool hold;           /* keep requests instead of answering */
+    struct link_request *held[64];
+    int held_count;
+    int closing;
+};
+
+/* With ipc and, when `tls`, an address on a free port of the loopback. */
+void lab_init(struct lab *lab, bool tls);
+void lab_fini(struct lab *lab);
+
+/* Runs the loop until `*counter` is at least `value`; fails the test after ten seconds. */
+void lab_wait(struct lab *lab, const int *counter, int value);
+
+const char *lab_tls_address(const struct lab *lab);
+
+/* An identity signed by the lab's CA. */
+void lab_make_identity(struct lab *lab, const char *name, enum msg_role role, struct identity *out);
+
+/* `identity` may be NULL (ipc); it is copied. The client is counted, not waited for. */
+void lab_connect(struct lab *lab, struct lab_client *c, const char *address, const struct identity *identity,
+                 enum msg_role role, const char *name);
+void lab_disconnect(struct lab_client *c);
+
+/* Asks; the answer is counted in the client. */
+void lab_poll(struct lab_client *c);
+
+#endif
