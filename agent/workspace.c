@@ -1,14 +1,12 @@
 #include "agent/workspace.h"
 
 #include "agent/blobs.h"
-#include "agent/tree.h"
+#include "agent/jail.h"
 #include "common/buf.h"
 #include "common/mem.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +16,8 @@
 
 struct workspace {
     struct blobs *blobs;
+    char *job;
+    char *parent_dir;
     char *job_dir;
     char *tree_dir;
     int job_fd;
@@ -25,67 +25,6 @@ struct workspace {
     struct msg_command list; /* holds the msg_files; of no other use */
     const struct msg_file **by_hash;
 };
-
-enum err workspace_check_name(const char *name, struct err_detail *d)
-{
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    size_t len = strlen(name);
-    if (len == 0 || len > LIMIT_NAME_BYTES || name[0] == '.' || strspn(name, allowed) != len)
-        return err_set(d, ERR_INVALID,
-                       "\"%.80s\" cannot name a directory: 1 to %u letters, digits, '.', '_', '-'", name,
-                       LIMIT_NAME_BYTES);
-    return ERR_OK;
-}
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)at;
-    if (type == FTW_DP || type == FTW_DNR)
-        rmdir(path);
-    else
-        unlink(path);
-    return 0; /* what cannot be removed stays; the next job tries again */
-}
-
-struct old_tree {
-    char *path;
-    int64_t used_s;
-};
-
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = ((const struct old_tree *)a)->used_s;
-    int64_t y = ((const struct old_tree *)b)->used_s;
-    return (x < y) - (x > y);
-}
-
-/* Removes the trees of other jobs that were used longest ago, beyond WORKSPACE_KEPT_MAX. */
-static void remove_old(const char *parent, const char *job)
-{
-    struct old_tree *trees = NULL;
-    size_t count = 0;
-    DIR *dir = opendir(parent);
-    struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        struct stat st;
-        if (workspace_check_name(entry->d_name, NULL) != ERR_OK || strcmp(entry->d_name, job) == 0 ||
-            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode))
-            continue;
-        trees = mem_realloc(trees, count + 1, sizeof *trees);
-        trees[count++] = (struct old_tree){mem_printf("%s/%s", parent, entry->d_name), st.st_mtim.tv_sec};
-    }
-    if (dir != NULL)
-        closedir(dir);
-    if (count > 0)
-        qsort(trees, count, sizeof *trees, newest_first);
-    for (size_t i = 0; i < count; i++) {
-        if (i >= WORKSPACE_KEPT_MAX)
-            nftw(trees[i].path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-        free(trees[i].path);
-    }
-    free(trees);
-}
 
 static enum err open_dir(const char *path, int *fd, struct err_detail *d)
 {
@@ -100,28 +39,28 @@ static enum err open_dir(const char *path, int *fd, struct err_detail *d)
 enum err workspace_open(const struct workspace_options *o, struct workspace **out, struct err_detail *d)
 {
     *out = NULL;
-    enum err e = workspace_check_name(o->job, d);
+    enum err e = jail_check_name(o->job, d);
     if (e != ERR_OK)
         return e;
     struct workspace *w = mem_zalloc(1, sizeof *w);
     w->job_fd = -1;
     w->tree_fd = -1;
     char *blobs_dir = mem_printf("%s/blobs", o->state_dir);
-    char *parent = mem_printf("%s/workspaces", o->state_dir);
-    w->job_dir = mem_printf("%s/%s", parent, o->job);
+    w->job = mem_strdup(o->job);
+    w->parent_dir = mem_printf("%s/workspaces", o->state_dir);
+    w->job_dir = mem_printf("%s/%s", w->parent_dir, o->job);
     w->tree_dir = mem_printf("%s/tree", w->job_dir);
     int parent_fd = -1;
     e = blobs_open(blobs_dir, o->blob_bytes_max != 0 ? o->blob_bytes_max : WORKSPACE_BLOB_BYTES_MAX,
                    &w->blobs, d);
     if (e == ERR_OK)
-        e = open_dir(parent, &parent_fd, d);
+        e = open_dir(w->parent_dir, &parent_fd, d);
     if (e == ERR_OK)
         e = open_dir(w->job_dir, &w->job_fd, d);
     if (e == ERR_OK)
         e = open_dir(w->tree_dir, &w->tree_fd, d);
     if (e == ERR_OK) {
         futimens(w->job_fd, NULL); /* now in use: the order of removal hangs on it, nothing else */
-        remove_old(parent, o->job);
         *out = w;
     } else {
         workspace_free(w);
@@ -129,7 +68,6 @@ enum err workspace_open(const struct workspace_options *o, struct workspace **ou
     if (parent_fd >= 0)
         close(parent_fd);
     free(blobs_dir);
-    free(parent);
     return e;
 }
 
@@ -144,9 +82,16 @@ void workspace_free(struct workspace *w)
         close(w->tree_fd);
     msg_command_fini(&w->list);
     free(w->by_hash);
+    free(w->job);
+    free(w->parent_dir);
     free(w->job_dir);
     free(w->tree_dir);
     free(w);
+}
+
+void workspace_remove_old(struct workspace *w)
+{
+    jail_keep_newest(w->parent_dir, w->job, WORKSPACE_KEPT_MAX);
 }
 
 const char *workspace_dir(const struct workspace *w)
@@ -211,7 +156,7 @@ static enum err check_list(const struct msg_files *files, struct err_detail *d)
     uint64_t total = 0;
     for (size_t i = 0; i < files->count; i++) {
         const struct msg_file *f = &files->items[i];
-        enum err e = tree_check_path(msg_text(f->path), d);
+        enum err e = jail_check_path(msg_text(f->path), d);
         if (e != ERR_OK)
             return e;
         if (f->mode > 0777)
@@ -282,8 +227,8 @@ static void remove_dropped(const struct workspace *w)
     char *record = read_record(w);
     char *rest = record;
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n"))
-        if (tree_check_path(line, NULL) == ERR_OK && !has_path(by_path, files->count, line))
-            tree_remove(w->tree_fd, line);
+        if (jail_check_path(line, NULL) == ERR_OK && !has_path(by_path, files->count, line))
+            jail_remove(w->tree_fd, line);
     free(record);
     free(by_path);
 }
@@ -330,9 +275,9 @@ static enum err put_all(struct workspace *w, struct err_detail *d)
     enum err e = write_record(w, d);
     for (size_t i = 0; i < files->count && e == ERR_OK; i++) {
         const struct msg_file *f = &files->items[i];
-        struct tree_file file = {
+        struct jail_file file = {
             .path = f->path, .hash = f->hash, .size_bytes = f->size_bytes, .mode = f->mode};
-        e = tree_put(w->tree_fd, &file, w->blobs, d);
+        e = jail_put(w->tree_fd, &file, w->blobs, d);
     }
     return e;
 }

@@ -25,10 +25,13 @@ struct workspace_options {
     uint64_t blob_bytes_max; /* 0 = WORKSPACE_BLOB_BYTES_MAX */
 };
 
-/* Makes what is missing of the layout, and removes the oldest trees of other jobs. */
+/* Makes what is missing of the layout. Quick: may be called on the loop. */
 NODISCARD enum err workspace_open(const struct workspace_options *options, struct workspace **out,
                                   struct err_detail *d);
 void workspace_free(struct workspace *w);
+
+/* Removes the oldest trees of other jobs, beyond WORKSPACE_KEPT_MAX. May take seconds. */
+void workspace_remove_old(struct workspace *w);
 
 /* Absolute path of tree/. Borrowed. */
 const char *workspace_dir(const struct workspace *w);
@@ -41,8 +44,5 @@ NODISCARD enum err workspace_set_files(struct workspace *w, const struct msg_fil
 /* A piece of a file that is on the list. With the last missing one the tree is put in place. */
 NODISCARD enum err workspace_take_chunk(struct workspace *w, const struct msg_chunk *chunk,
                                         struct err_detail *d);
-
-/* Whether `name` can be a directory's name: letters, digits, '.', '_', '-', no leading '.'. */
-NODISCARD enum err workspace_check_name(const char *name, struct err_detail *d);
 
 #endif

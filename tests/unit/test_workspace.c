@@ -1,7 +1,7 @@
 #include "agent/workspace.h"
 
 #include "agent/blobs.h"
-#include "agent/tree.h"
+#include "agent/jail.h"
 #include "common/mem.h"
 
 #include <errno.h>
@@ -266,14 +266,14 @@ static void test_bad_lists_change_nothing(void **state)
     for (size_t i = 0; i < LIMIT_PATH_BYTES; i++)
         longest[i] = i % 200 == 199 ? '/' : 'p';
     longest[LIMIT_PATH_BYTES - 1] = '\0';
-    assert_int_equal(tree_check_path(longest, NULL), ERR_OK);
+    assert_int_equal(jail_check_path(longest, NULL), ERR_OK);
     memcpy(longest + LIMIT_PATH_BYTES - 1, "p", 2);
-    assert_int_equal(tree_check_path(longest, NULL), ERR_INVALID);
+    assert_int_equal(jail_check_path(longest, NULL), ERR_INVALID);
     memset(longest, 'p', 256);
     longest[256] = '\0';
-    assert_int_equal(tree_check_path(longest, NULL), ERR_INVALID);
+    assert_int_equal(jail_check_path(longest, NULL), ERR_INVALID);
     longest[255] = '\0';
-    assert_int_equal(tree_check_path(longest, NULL), ERR_OK);
+    assert_int_equal(jail_check_path(longest, NULL), ERR_OK);
     free(longest);
 }
 
@@ -443,6 +443,7 @@ static void test_old_trees_are_removed(void **state)
         free(dir);
     }
     open_workspace(f, "last", 0);
+    workspace_remove_old(f->w);
     for (int i = 0; i < 8; i++) {
         char *dir = mem_printf("%s/workspaces/job-%d", f->dir, i);
         assert_int_equal(access(dir, F_OK) == 0, i >= 8 - (int)WORKSPACE_KEPT_MAX);
@@ -463,9 +464,9 @@ static void test_bad_job_names(void **state)
     char name[LIMIT_NAME_BYTES + 2];
     memset(name, 'n', sizeof name);
     name[LIMIT_NAME_BYTES + 1] = '\0';
-    assert_int_equal(workspace_check_name(name, NULL), ERR_INVALID);
+    assert_int_equal(jail_check_name(name, NULL), ERR_INVALID);
     name[LIMIT_NAME_BYTES] = '\0';
-    assert_int_equal(workspace_check_name(name, NULL), ERR_OK);
+    assert_int_equal(jail_check_name(name, NULL), ERR_OK);
 }
 
 int main(void)

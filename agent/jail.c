@@ -1,17 +1,21 @@
-#include "agent/tree.h"
+#include "agent/jail.h"
 
 #include "common/limits.h"
+#include "common/mem.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define FRESH_NAME ".splitbench-fresh" /* of a file on its way */
 
-enum err tree_check_path(const char *path, struct err_detail *d)
+enum err jail_check_path(const char *path, struct err_detail *d)
 {
     size_t len = strlen(path);
     if (len == 0 || len >= LIMIT_PATH_BYTES)
@@ -70,7 +74,7 @@ static bool open_parent(int root_fd, const char *path, bool make, int *dir_fd, c
 }
 
 /* Whether the file has this content and mode already. */
-static bool is_right(int dir_fd, const char *name, const struct tree_file *file)
+static bool is_right(int dir_fd, const char *name, const struct jail_file *file)
 {
     /* O_NONBLOCK: a program may have left a FIFO under this name. */
     int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -85,7 +89,7 @@ static bool is_right(int dir_fd, const char *name, const struct tree_file *file)
     return right;
 }
 
-static enum err put_fresh(int dir_fd, const char *name, const struct tree_file *file, struct blobs *blobs,
+static enum err put_fresh(int dir_fd, const char *name, const struct jail_file *file, struct blobs *blobs,
                           struct err_detail *d)
 {
     unlinkat(dir_fd, FRESH_NAME, 0); /* of an interrupted run; the O_EXCL below tells when it stays */
@@ -102,7 +106,7 @@ static enum err put_fresh(int dir_fd, const char *name, const struct tree_file *
     return e;
 }
 
-enum err tree_put(int root_fd, const struct tree_file *file, struct blobs *blobs, struct err_detail *d)
+enum err jail_put(int root_fd, const struct jail_file *file, struct blobs *blobs, struct err_detail *d)
 {
     int dir_fd = -1;
     const char *name = NULL;
@@ -118,7 +122,7 @@ enum err tree_put(int root_fd, const struct tree_file *file, struct blobs *blobs
     return e;
 }
 
-void tree_remove(int root_fd, const char *path)
+void jail_remove(int root_fd, const char *path)
 {
     char rest[LIMIT_PATH_BYTES];
     size_t len = strlen(path);
@@ -138,4 +142,66 @@ void tree_remove(int root_fd, const char *path)
         *slash = '\0';
         flags = AT_REMOVEDIR; /* fails as long as something is in it */
     }
+}
+
+/* ---- whole directories of ours ----------------------------------------------------------------------- */
+
+enum err jail_check_name(const char *name, struct err_detail *d)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t len = strlen(name);
+    if (len == 0 || len > LIMIT_NAME_BYTES || name[0] == '.' || strspn(name, allowed) != len)
+        return err_set(d, ERR_INVALID,
+                       "\"%.80s\" cannot name a directory: 1 to %u letters, digits, '.', '_', '-'", name,
+                       LIMIT_NAME_BYTES);
+    return ERR_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)at;
+    if (type == FTW_DP || type == FTW_DNR)
+        rmdir(path);
+    else
+        unlink(path);
+    return 0; /* what cannot be removed stays; the next job tries again */
+}
+
+struct old_tree {
+    char *path;
+    int64_t used_s;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = ((const struct old_tree *)a)->used_s;
+    int64_t y = ((const struct old_tree *)b)->used_s;
+    return (x < y) - (x > y);
+}
+
+void jail_keep_newest(const char *parent, const char *except, size_t count_max)
+{
+    struct old_tree *trees = NULL;
+    size_t count = 0;
+    DIR *dir = opendir(parent);
+    struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        struct stat st;
+        if (jail_check_name(entry->d_name, NULL) != ERR_OK || strcmp(entry->d_name, except) == 0 ||
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode))
+            continue;
+        trees = mem_realloc(trees, count + 1, sizeof *trees);
+        trees[count++] = (struct old_tree){mem_printf("%s/%s", parent, entry->d_name), st.st_mtim.tv_sec};
+    }
+    if (dir != NULL)
+        closedir(dir);
+    if (count > 0)
+        qsort(trees, count, sizeof *trees, newest_first);
+    for (size_t i = 0; i < count; i++) {
+        if (i >= count_max)
+            nftw(trees[i].path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        free(trees[i].path);
+    }
+    free(trees);
 }

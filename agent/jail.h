@@ -1,5 +1,5 @@
-#ifndef AGENT_TREE_H
-#define AGENT_TREE_H
+#ifndef AGENT_JAIL_H
+#define AGENT_JAIL_H
 /*
  * Files below one directory, by paths from outside that can never lead out of it: each directory on the way
  * is opened by itself, without following links, and a file appears whole under its name or not at all. No
@@ -8,10 +8,10 @@
 #include "agent/blobs.h"
 
 /* Relative and plain: no "..", no ".", no empty part, no control characters. ERR_INVALID names the path. */
-NODISCARD enum err tree_check_path(const char *path, struct err_detail *d);
+NODISCARD enum err jail_check_path(const char *path, struct err_detail *d);
 
-struct tree_file {
-    const char *path; /* passed tree_check_path */
+struct jail_file {
+    const char *path; /* passed jail_check_path */
     const uint8_t *hash;
     uint64_t size_bytes;
     uint32_t mode;
@@ -19,11 +19,18 @@ struct tree_file {
 
 /* Puts a blob's copy at its path, making directories (0755). A file that has this content and mode already is
  * not touched. ERR_NOT_FOUND: the blob is not here; ERR_DENIED: a link or a file is in the way. */
-NODISCARD enum err tree_put(int root_fd, const struct tree_file *file, struct blobs *blobs,
+NODISCARD enum err jail_put(int root_fd, const struct jail_file *file, struct blobs *blobs,
                             struct err_detail *d);
+
+/* Whether `name` can be one directory's name: letters, digits, '.', '_', '-', no leading '.'. */
+NODISCARD enum err jail_check_name(const char *name, struct err_detail *d);
+
+/* Removes the directories of `parent` that were changed longest ago, with all that is in them, until
+ * `count_max` are left. `except` is neither counted nor removed. May take seconds. */
+void jail_keep_newest(const char *parent, const char *except, size_t count_max);
 
 /* Removes a file, and the directories that are empty then. What is not there, or no longer ours to reach
  * without following a link, is left alone. */
-void tree_remove(int root_fd, const char *path);
+void jail_remove(int root_fd, const char *path);
 
 #endif
