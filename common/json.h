@@ -61,6 +61,9 @@ const char *json_path(const struct json_value *v, char *out, size_t size);
 /* "a whole number", "an object": for messages. */
 const char *json_kind_text(enum json_kind k);
 
+/* What a value is, short: 17, "abc", a list. For messages. Returns `out`. */
+const char *json_describe(const struct json_value *v, char *out, size_t size);
+
 /* The member, or NULL when there is none or `object` is not an object. */
 const struct json_value *json_member(const struct json_value *object, const char *key);
 

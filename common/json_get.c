@@ -8,6 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *json_describe(const struct json_value *v, char *out, size_t size)
+{
+    if (v->kind == JSON_NUMBER || v->kind == JSON_BOOL)
+        snprintf(out, size, "%.40s", v->text);
+    else if (v->kind == JSON_STRING)
+        snprintf(out, size, strlen(v->text) > 40 ? "\"%.37s...\"" : "\"%s\"", v->text);
+    else
+        snprintf(out, size, "%s", json_kind_text(v->kind));
+    return out;
+}
+
 /* "3:14: accounts.ok: is 17, must be ..." */
 static enum err refuse(const struct json_value *v, struct err_detail *d, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
@@ -21,12 +32,7 @@ static enum err refuse(const struct json_value *v, struct err_detail *d, const c
     va_start(ap, fmt);
     vsnprintf(must_be, sizeof must_be, fmt, ap);
     va_end(ap);
-    if (v->kind == JSON_NUMBER || v->kind == JSON_BOOL)
-        snprintf(is, sizeof is, "%.40s", v->text);
-    else if (v->kind == JSON_STRING)
-        snprintf(is, sizeof is, "\"%.36s\"", v->text);
-    else
-        snprintf(is, sizeof is, "%s", json_kind_text(v->kind));
+    json_describe(v, is, sizeof is);
     json_path(v, path, sizeof path);
     enum err e =
         err_set(d, ERR_INVALID, "%s%sis %s, must be %s", path, path[0] != '\0' ? ": " : "", is, must_be);

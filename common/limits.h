@@ -15,16 +15,29 @@
 #define LIMIT_COMMAND_BYTES (96u * 1024u)
 /* An experiment file; the largest published one is under 100 KiB. */
 #define LIMIT_EXPERIMENT_BYTES (4u * 1024u * 1024u)
-#define LIMIT_JSON_DEPTH       64u
+/* The same resolved, bodies from files included: it travels in one frame. */
+#define LIMIT_RESOLVED_BYTES (1536u * 1024u)
+#define LIMIT_JSON_DEPTH     64u
 /* Values and keys of one JSON text: a value costs about 100 bytes of heap, so this is at most 30 MB. */
-#define LIMIT_JSON_VALUES (256u * 1024u)
-#define LIMIT_TARGETS          256u
-#define LIMIT_WORKLOADS        256u
-#define LIMIT_SWEEP            64u
-#define LIMIT_CHECKS           1024u
-#define LIMIT_ROUNDS           1000u
-#define LIMIT_HOSTS_PER_ROLE   64u
-#define LIMIT_CONNECTIONS      100000u
+#define LIMIT_JSON_VALUES    (256u * 1024u)
+#define LIMIT_TARGETS        256u
+#define LIMIT_WORKLOADS      256u
+#define LIMIT_SWEEP          64u
+#define LIMIT_CHECKS         1024u
+#define LIMIT_ROUNDS         1000u
+#define LIMIT_HOSTS_PER_ROLE 64u
+#define LIMIT_CONNECTIONS    100000u
+/* Generator threads: one per CPU of the largest machines. */
+#define LIMIT_THREADS 1024u
+/* A schedule: a year of one-minute windows would be five times as many, and nobody reads such a table. */
+#define LIMIT_WINDOWS    100000u
+#define LIMIT_SCHEDULE_S (10000u * 3600u)
+/* Further attempts of an invalid window. */
+#define LIMIT_RETRIES 100u
+#define LIMIT_VARS    1024u
+#define LIMIT_GLOBS   256u
+/* Problems of one experiment file that are kept; nobody fixes more in one go. */
+#define LIMIT_PROBLEMS 200u
 /* A request body given inline or from a file. */
 #define LIMIT_BODY_BYTES   (16u * 1024u * 1024u)
 #define LIMIT_HEADERS      128u

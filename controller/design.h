@@ -18,7 +18,7 @@ struct design_window {
     uint32_t cell;
     uint32_t round;            /* 0-based */
     uint32_t slot;             /* 0-based position of the target within its round */
-    uint64_t planned_start_ns; /* from the start of the job, if everything goes as written */
+    uint64_t planned_start_ns; /* of the window, after its warm-up; from the start of the job */
 };
 
 struct design {
@@ -30,13 +30,14 @@ struct design {
         duration_ns; /* of the whole schedule: cooldowns, warm-ups, windows, gaps; start-up not counted */
 };
 
+/* ERR_INVALID: no window, or more than LIMIT_WINDOWS (an experiment that was read has neither). */
 NODISCARD enum err design_build(const struct experiment *e, struct design **out, struct err_detail *d);
 void design_free(struct design *d);
 
 /* Target of slot `slot` in round `round`. Latin square: the cyclic one, target (slot + round) mod n. */
 uint32_t design_target_at(const struct experiment *e, uint32_t round, uint32_t slot);
 
-/* What remains from window `index` on, ns. */
+/* What remains from window `index` on, with the pause and the warm-up before it, ns. 0 past the last one. */
 uint64_t design_remaining_ns(const struct experiment *e, const struct design *d, size_t index);
 
 /* "nginx /small c=100" into `out`. Returns `out`. */

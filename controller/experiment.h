@@ -38,7 +38,7 @@ struct experiment_target {
     char *name;
     struct experiment_label *labels;
     size_t label_count;
-    char *dir; /* absolute, or relative to the experiment file (local) or the workspace (files) */
+    char *dir; /* absolute, or relative to the experiment file (local) or the workspace (files); "" = there */
     struct experiment_command *build;
     size_t build_count;
     struct msg_strings start;
@@ -108,7 +108,7 @@ struct experiment_problem {
 };
 
 struct experiment_problems {
-    struct experiment_problem *items;
+    struct experiment_problem *items; /* at most LIMIT_PROBLEMS and a closing word */
     size_t count;
 };
 
@@ -117,10 +117,24 @@ struct experiment_set { /* one --set path=value */
     const char *value; /* JSON, or taken as a string when it is not */
 };
 
+/*
+ * Splits "path=value" at the first '=' outside brackets, in place: `text` must outlive `out`. ERR_INVALID
+ * when there is none.
+ */
+NODISCARD enum err experiment_split_set(char *text, struct experiment_set *out, struct err_detail *d);
+
+enum experiment_use {
+    EXPERIMENT_USE_ANY,    /* plan: absolute dirs may be on another host */
+    EXPERIMENT_USE_LOCAL,  /* every dir must exist here */
+    EXPERIMENT_USE_REMOTE, /* relative dirs need `files` */
+};
+
 struct experiment_options {
-    const char *file; /* as named by the user, for messages */
+    const char *file; /* to read; as named by the user */
     const struct experiment_set *sets;
     size_t set_count;
+    enum experiment_use use;
+    const char *base_dir; /* experiment_parse only: becomes the experiment's; may be NULL */
 };
 
 /* Reads a file. ERR_OK fills `out`; ERR_INVALID fills `problems` (at least one, in file order); others fill
@@ -128,11 +142,12 @@ struct experiment_options {
 NODISCARD enum err experiment_read(const struct experiment_options *options, struct experiment **out,
                                    struct experiment_problems *problems, struct err_detail *d);
 
-/* The same from text that was resolved before (sent or stored). */
+/* The same from text that was resolved before (sent or stored): strict JSON, and no file is opened. `sets`
+ * and `file` are not looked at. */
 NODISCARD enum err experiment_parse(const char *text, size_t len, const struct experiment_options *options,
                                     struct experiment **out, struct experiment_problems *problems);
 
-void experiment_free(struct experiment *e);
+void experiment_free(struct experiment *e); /* NULL and half-read ones are fine */
 void experiment_problems_fini(struct experiment_problems *p);
 
 /* "file:line:column: text" lines to stderr, and a closing line with the count. */
