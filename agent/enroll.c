@@ -56,7 +56,7 @@ static enum err write_controller(const char *dir, const char *address, struct er
     return e;
 }
 
-enum err enroll_run(const struct options *options, struct err_detail *d)
+enum err enroll_run(const struct invocation *options, struct err_detail *d)
 {
     char *name = options->name != NULL ? mem_strdup(options->name) : enroll_default_name();
     char *token = NULL;
@@ -115,7 +115,7 @@ enum err enroll_read_controller(const char *identity_dir, char **out, struct err
     } else {
         text[n] = '\0';
         text[strcspn(text, "\r\n")] = '\0';
-        e = err_prefix(d, options_parse_address(text, out, d), "%s", path);
+        e = err_prefix(d, invocation_parse_address(text, out, d), "%s", path);
     }
     if (fd >= 0)
         close(fd);

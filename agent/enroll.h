@@ -4,10 +4,10 @@
  * Once a machine: a key is made, the controller signs a certificate for a one-time token, and where that
  * controller is gets written beside them, so that `run` needs no address. Owned by main(); blocking.
  */
-#include "agent/options.h"
+#include "agent/invocation.h"
 
 /* Does the `enroll` command; prints what to do next. ERR_EXISTS when there is an identity already. */
-NODISCARD enum err enroll_run(const struct options *options, struct err_detail *d);
+NODISCARD enum err enroll_run(const struct invocation *options, struct err_detail *d);
 
 /* The address kept at enrolment in DIR/controller. ERR_NOT_FOUND says what to do. The caller frees. */
 NODISCARD enum err enroll_read_controller(const char *identity_dir, char **out, struct err_detail *d);

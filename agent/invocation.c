@@ -1,4 +1,4 @@
-#include "agent/options.h"
+#include "agent/invocation.h"
 
 #include "common/args.h"
 #include "common/limits.h"
@@ -30,7 +30,7 @@ static const struct args_option top_options[] = {
 
 static const struct args_option run_options[] = {
     {OPT_CONTROLLER, "controller", "ADDRESS",
-     "where the controller listens: HOST[:PORT] (TLS, port " OPTIONS_PORT "), or the\n"
+     "where the controller listens: HOST[:PORT] (TLS, port " INVOCATION_PORT "), or the\n"
      "path of its socket on this machine. Default: the one enrolled at"},
     {OPT_NAME, "name", "NAME",
      "over a socket: what this agent is called (default: the host's name).\n"
@@ -102,7 +102,7 @@ static void print_enroll_help(void)
 {
     fputs(
         "usage: splitbench-agent enroll ADDRESS TOKEN [OPTIONS]\n\n"
-        "ADDRESS is where the controller listens, HOST[:PORT] (port " OPTIONS_PORT "). TOKEN comes from\n"
+        "ADDRESS is where the controller listens, HOST[:PORT] (port " INVOCATION_PORT "). TOKEN comes from\n"
         "`splitbench token` there; it is good once and not for long. It also names the lab's CA, so nobody\n"
         "on the way can pose as the controller. The key is made here and never leaves this machine.\n"
         "TOKEN may be \"-\": it is then read from standard input, and does not show in the process list.\n\n",
@@ -141,18 +141,18 @@ static enum err parse_tls_address(const char *whole, const char *text, char **ou
     if (!bracketed && strchr(port + (*port == ':'), ':') != NULL)
         return err_set(d, ERR_INVALID,
                        "address \"%s\": an IPv6 address stands in brackets, as in [fe80::1]:%s", whole,
-                       OPTIONS_PORT);
+                       INVOCATION_PORT);
     if (!is_host_text(host, len) || (*port != '\0' && *port != ':'))
         return err_set(d, ERR_INVALID, "address \"%s\" is not HOST, HOST:PORT or a socket's path", whole);
     uint64_t number;
     if (*port == ':' && parse_u64(port + 1, 1, 65535, &number, "port", d) != ERR_OK)
         return err_prefix(d, ERR_INVALID, "address \"%s\"", whole);
     *out = mem_printf("tls+tcp://%s%.*s%s:%s", bracketed ? "[" : "", (int)len, host, bracketed ? "]" : "",
-                      *port == ':' ? port + 1 : OPTIONS_PORT);
+                      *port == ':' ? port + 1 : INVOCATION_PORT);
     return ERR_OK;
 }
 
-enum err options_parse_address(const char *text, char **out, struct err_detail *d)
+enum err invocation_parse_address(const char *text, char **out, struct err_detail *d)
 {
     const char *scheme_end = strstr(text, "://");
     if (strlen(text) > LIMIT_PATH_BYTES)
@@ -181,13 +181,13 @@ static enum err check_name(const char *name, struct err_detail *d)
     return ERR_OK;
 }
 
-static enum err take_option(struct options *o, int id, const char *value, struct err_detail *d)
+static enum err take_option(struct invocation *o, int id, const char *value, struct err_detail *d)
 {
     switch (id) {
     case OPT_CONTROLLER:
         free(o->controller);
         o->controller = NULL;
-        return options_parse_address(value, &o->controller, d);
+        return invocation_parse_address(value, &o->controller, d);
     case OPT_IDENTITY:
         mem_set_string(&o->identity_dir, value);
         return ERR_OK;
@@ -261,12 +261,12 @@ static char *find_load_program(void)
     return mem_printf("%s/splitbench-load", exe);
 }
 
-static enum err fill_defaults(struct options *o, struct err_detail *d)
+static enum err fill_defaults(struct invocation *o, struct err_detail *d)
 {
     enum err e;
     if (o->identity_dir == NULL)
         o->identity_dir = default_dir("/etc/splitbench/agent", "XDG_CONFIG_HOME", ".config");
-    if ((e = make_absolute(&o->identity_dir, "identity", d)) != ERR_OK || o->command == OPTIONS_ENROLL)
+    if ((e = make_absolute(&o->identity_dir, "identity", d)) != ERR_OK || o->command == INVOCATION_ENROLL)
         return e;
     if (o->state_dir == NULL)
         o->state_dir = default_dir("/var/lib/splitbench/agent", "XDG_STATE_HOME", ".local/state");
@@ -279,7 +279,7 @@ static enum err fill_defaults(struct options *o, struct err_detail *d)
 
 /* A command's words, from argv[0] = its name on. */
 static enum err parse_command(int argc, char **argv, const struct args_option *table, size_t count,
-                              void (*print_help)(void), struct options *o, struct err_detail *d)
+                              void (*print_help)(void), struct invocation *o, struct err_detail *d)
 {
     struct args a;
     args_init(&a, table, count, argc, argv);
@@ -290,31 +290,31 @@ static enum err parse_command(int argc, char **argv, const struct args_option *t
             e = ERR_INVALID;
         } else if (id == 'h') {
             print_help();
-            o->command = OPTIONS_HELP;
+            o->command = INVOCATION_HELP;
             break;
         } else {
             e = take_option(o, id, a.value, d);
         }
     }
-    if (e == ERR_OK && o->command != OPTIONS_HELP) {
+    if (e == ERR_OK && o->command != INVOCATION_HELP) {
         char **words;
         int n = args_operands(&a, &words);
-        if (o->command == OPTIONS_RUN && n > 0)
+        if (o->command == INVOCATION_RUN && n > 0)
             e = err_set(d, ERR_INVALID, "run takes no \"%s\"; see splitbench-agent run --help", words[0]);
-        else if (o->command == OPTIONS_ENROLL && n != 2)
+        else if (o->command == INVOCATION_ENROLL && n != 2)
             e = err_set(d, ERR_INVALID, "enroll takes ADDRESS and TOKEN; see splitbench-agent enroll --help");
-        else if (o->command == OPTIONS_ENROLL &&
-                 (e = options_parse_address(words[0], &o->controller, d)) == ERR_OK)
+        else if (o->command == INVOCATION_ENROLL &&
+                 (e = invocation_parse_address(words[0], &o->controller, d)) == ERR_OK)
             o->token = mem_strdup(words[1]);
     }
     args_fini(&a);
     return e;
 }
 
-enum err options_parse(int argc, char **argv, struct options *o, struct err_detail *d)
+enum err invocation_parse(int argc, char **argv, struct invocation *o, struct err_detail *d)
 {
     static const char *const commands[] = {"run", "enroll"};
-    *o = (struct options){.command = OPTIONS_HELP};
+    *o = (struct invocation){.command = INVOCATION_HELP};
     if (argc < 2)
         return err_set(d, ERR_INVALID, "say what to do: run or enroll; see splitbench-agent --help");
     const char *word = argv[1];
@@ -323,16 +323,16 @@ enum err options_parse(int argc, char **argv, struct options *o, struct err_deta
         return ERR_OK;
     }
     if (strcmp(word, "--version") == 0) {
-        o->command = OPTIONS_VERSION;
+        o->command = INVOCATION_VERSION;
         printf("splitbench-agent %s\n", SPLITBENCH_BUILD);
         return ERR_OK;
     }
     enum err e;
     if (strcmp(word, "run") == 0) {
-        o->command = OPTIONS_RUN;
+        o->command = INVOCATION_RUN;
         e = parse_command(argc - 1, argv + 1, run_options, ARRAY_LEN(run_options), print_run_help, o, d);
     } else if (strcmp(word, "enroll") == 0) {
-        o->command = OPTIONS_ENROLL;
+        o->command = INVOCATION_ENROLL;
         e = parse_command(argc - 1, argv + 1, enroll_options, ARRAY_LEN(enroll_options), print_enroll_help, o,
                           d);
     } else {
@@ -341,12 +341,12 @@ enum err options_parse(int argc, char **argv, struct options *o, struct err_deta
                        close != NULL ? "did you mean " : "see splitbench-agent --help",
                        close != NULL ? close : "", close != NULL ? "?" : "");
     }
-    if (e == ERR_OK && o->command != OPTIONS_HELP)
+    if (e == ERR_OK && o->command != INVOCATION_HELP)
         e = fill_defaults(o, d);
     return e;
 }
 
-void options_fini(struct options *o)
+void invocation_fini(struct invocation *o)
 {
     free(o->controller);
     free(o->token);
@@ -356,5 +356,5 @@ void options_fini(struct options *o)
     free(o->address);
     free(o->load_program);
     mem_free_strings(&o->labels, &o->label_count);
-    *o = (struct options){0};
+    *o = (struct invocation){0};
 }

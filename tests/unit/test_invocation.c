@@ -1,5 +1,5 @@
 /* The agent's command line: what is taken, what is refused and with which words. */
-#include "agent/options.h"
+#include "agent/invocation.h"
 #include "common/mem.h"
 
 #include <inttypes.h>
@@ -13,12 +13,13 @@
     parse_words(o, d, (const char *[]){"splitbench-agent", __VA_ARGS__},                                     \
                 ARRAY_LEN(((const char *[]){"splitbench-agent", __VA_ARGS__})))
 
-static enum err parse_words(struct options *o, struct err_detail *d, const char *const *words, size_t count)
+static enum err parse_words(struct invocation *o, struct err_detail *d, const char *const *words,
+                            size_t count)
 {
     char *argv[32] = {NULL};
     for (size_t i = 0; i < count; i++)
         argv[i] = mem_strdup(words[i]);
-    enum err e = options_parse((int)count, argv, o, d);
+    enum err e = invocation_parse((int)count, argv, o, d);
     for (size_t i = 0; i < count; i++)
         free(argv[i]); /* in whatever order getopt left them */
     return e;
@@ -47,7 +48,7 @@ static void test_addresses(void **state)
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         char *out = NULL;
         struct err_detail d = {""};
-        if (options_parse_address(good[i].in, &out, &d) != ERR_OK)
+        if (invocation_parse_address(good[i].in, &out, &d) != ERR_OK)
             fail_msg("%s: %s", good[i].in, d.text);
         assert_string_equal(out, good[i].out);
         free(out);
@@ -55,7 +56,7 @@ static void test_addresses(void **state)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         char *out = NULL;
         struct err_detail d = {""};
-        if (options_parse_address(bad[i], &out, &d) != ERR_INVALID)
+        if (invocation_parse_address(bad[i], &out, &d) != ERR_INVALID)
             fail_msg("\"%s\" was taken", bad[i]);
         assert_null(out);
         assert_string_not_equal(d.text, "");
@@ -65,13 +66,13 @@ static void test_addresses(void **state)
 static void test_run_with_everything(void **state)
 {
     (void)state;
-    struct options o;
+    struct invocation o;
     struct err_detail d = {""};
     assert_int_equal(PARSE(&o, &d, "run", "--controller", "lab1", "--identity", "/i", "--name", "sut-1",
                            "--label", "a=1", "--label=b=2", "--address", "10.0.0.2", "--state", "/s",
                            "--leash", "-v", "--load-program", "/bin/load"),
                      ERR_OK);
-    assert_int_equal(o.command, OPTIONS_RUN);
+    assert_int_equal(o.command, INVOCATION_RUN);
     assert_string_equal(o.controller, "tls+tcp://lab1:7411");
     assert_string_equal(o.identity_dir, "/i");
     assert_string_equal(o.state_dir, "/s");
@@ -82,13 +83,13 @@ static void test_run_with_everything(void **state)
     assert_string_equal(o.labels[1], "b=2");
     assert_true(o.leash);
     assert_true(o.verbose);
-    options_fini(&o);
+    invocation_fini(&o);
 }
 
 static void test_defaults(void **state)
 {
     (void)state;
-    struct options o;
+    struct invocation o;
     struct err_detail d = {""};
     setenv("HOME", "/home/somebody", 1);
     setenv("XDG_STATE_HOME", "/xdg/state", 1);
@@ -102,37 +103,37 @@ static void test_defaults(void **state)
     assert_null(o.name);
     assert_non_null(strstr(o.load_program, "/splitbench-load"));
     assert_false(o.leash);
-    options_fini(&o);
+    invocation_fini(&o);
     assert_int_equal(PARSE(&o, &d, "run", "--state", "here"), ERR_OK);
     assert_int_equal(o.state_dir[0], '/');
     assert_non_null(strstr(o.state_dir, "/here"));
-    options_fini(&o);
+    invocation_fini(&o);
 }
 
 static void test_enroll(void **state)
 {
     (void)state;
-    struct options o;
+    struct invocation o;
     struct err_detail d = {""};
     assert_int_equal(PARSE(&o, &d, "enroll", "lab1:7000", "sb1.a.b", "--name", "x", "--identity", "/i"),
                      ERR_OK);
-    assert_int_equal(o.command, OPTIONS_ENROLL);
+    assert_int_equal(o.command, INVOCATION_ENROLL);
     assert_string_equal(o.controller, "tls+tcp://lab1:7000");
     assert_string_equal(o.token, "sb1.a.b");
     assert_null(o.state_dir);
-    options_fini(&o);
+    invocation_fini(&o);
 }
 
 static void expect_refused(const char *part, const char *a, const char *b, const char *c)
 {
     const char *words[4] = {"splitbench-agent", a, b, c};
     size_t count = a == NULL ? 1 : b == NULL ? 2 : c == NULL ? 3 : 4;
-    struct options o;
+    struct invocation o;
     struct err_detail d = {""};
     assert_int_equal(parse_words(&o, &d, words, count), ERR_INVALID);
     if (strstr(d.text, part) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", d.text, part);
-    options_fini(&o);
+    invocation_fini(&o);
 }
 
 static void test_refusals(void **state)
@@ -161,10 +162,10 @@ static void test_name_at_its_limit(void **state)
     name[129] = '\0';
     expect_refused("1 to 128", "run", "--name", name);
     name[128] = '\0';
-    struct options o;
+    struct invocation o;
     struct err_detail d = {""};
     assert_int_equal(PARSE(&o, &d, "run", "--name", name), ERR_OK);
-    options_fini(&o);
+    invocation_fini(&o);
 }
 
 int main(void)

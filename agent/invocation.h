@@ -1,5 +1,5 @@
-#ifndef AGENT_OPTIONS_H
-#define AGENT_OPTIONS_H
+#ifndef AGENT_INVOCATION_H
+#define AGENT_INVOCATION_H
 /*
  * The agent's command line, checked and completed with defaults. Owned by main(); one thread.
  *
@@ -8,17 +8,17 @@
  */
 #include "common/err.h"
 
-#define OPTIONS_PORT "7411" /* of a controller's address given without one */
+#define INVOCATION_PORT "7411" /* of a controller's address given without one */
 
-enum options_command {
-    OPTIONS_HELP,    /* the text has been printed */
-    OPTIONS_VERSION, /* the same */
-    OPTIONS_RUN,
-    OPTIONS_ENROLL,
+enum invocation_command {
+    INVOCATION_HELP,    /* the text has been printed */
+    INVOCATION_VERSION, /* the same */
+    INVOCATION_RUN,
+    INVOCATION_ENROLL,
 };
 
-struct options {
-    enum options_command command;
+struct invocation {
+    enum invocation_command command;
     char *controller; /* an address the link takes, or NULL: the one kept at enrolment */
     char *token;      /* enroll */
     char *identity_dir;
@@ -32,12 +32,12 @@ struct options {
     bool verbose;
 };
 
-/* ERR_INVALID says which word is wrong. The caller frees with options_fini, also after a failure. */
-NODISCARD enum err options_parse(int argc, char **argv, struct options *out, struct err_detail *d);
-void options_fini(struct options *o);
+/* ERR_INVALID says which word is wrong. The caller frees with invocation_fini, also after a failure. */
+NODISCARD enum err invocation_parse(int argc, char **argv, struct invocation *out, struct err_detail *d);
+void invocation_fini(struct invocation *o);
 
 /* "lab1" or "10.0.0.1:7411" to "tls+tcp://lab1:7411", "/run/x" to "ipc:///run/x"; a text with "://" must be
  * one of these two schemes. The caller frees `*out`. */
-NODISCARD enum err options_parse_address(const char *text, char **out, struct err_detail *d);
+NODISCARD enum err invocation_parse_address(const char *text, char **out, struct err_detail *d);
 
 #endif
