@@ -5,7 +5,7 @@
  * is opened by itself, without following links, and a file appears whole under its name or not at all. No
  * state; any thread.
  */
-#include "agent/blobs.h"
+#include "common/blobs.h"
 
 /* Relative and plain: no "..", no ".", no empty part, no control characters. ERR_INVALID names the path. */
 NODISCARD enum err jail_check_path(const char *path, struct err_detail *d);

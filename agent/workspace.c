@@ -1,7 +1,7 @@
 #include "agent/workspace.h"
 
-#include "agent/blobs.h"
 #include "agent/jail.h"
+#include "common/blobs.h"
 #include "common/buf.h"
 #include "common/mem.h"
 

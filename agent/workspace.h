@@ -2,7 +2,7 @@
 #define AGENT_WORKSPACE_H
 /*
  * The files of one job on this host: what the controller says must be there is put there, from contents kept
- * by hash (agent/blobs.h). Owned by the task, which runs the slow calls on a worker thread, one at a time.
+ * by hash (common/blobs.h). Owned by the task, which runs the slow calls on a worker thread, one at a time.
  *
  * STATE/blobs/            contents, kept for later jobs
  * STATE/workspaces/JOB/tree/   the files; processes of the job run here and may add their own

@@ -1,5 +1,5 @@
-#ifndef AGENT_BLOBS_H
-#define AGENT_BLOBS_H
+#ifndef COMMON_BLOBS_H
+#define COMMON_BLOBS_H
 /*
  * File contents kept by their SHA-256 from job to job: DIR/<hash>, and DIR/<hash>.part while pieces are still
  * coming. Bounded in size; the ones used longest ago go first. Owned by the workspace; any thread, one at a
@@ -31,6 +31,10 @@ NODISCARD enum err blobs_write(struct blobs *b, const uint8_t hash[SHA256_BYTES]
  */
 NODISCARD enum err blobs_copy(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t size_bytes, int fd,
                               struct err_detail *d);
+
+/* Exactly `len` bytes of a whole blob from `offset` on. ERR_NOT_FOUND when it is not here or shorter. */
+NODISCARD enum err blobs_read(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t offset, void *out,
+                              size_t len, struct err_detail *d);
 
 /* Removes the oldest blobs that are not among `keep` (in ascending order) until `more_bytes` fit too.
  * ERR_FULL when they cannot. */

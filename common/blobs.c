@@ -1,4 +1,4 @@
-#include "agent/blobs.h"
+#include "common/blobs.h"
 
 #include "common/mem.h"
 
@@ -194,6 +194,32 @@ enum err blobs_copy(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t 
         unlinkat(b->dir_fd, whole.text, 0);
     close(from);
     return e;
+}
+
+enum err blobs_read(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t offset, void *out, size_t len,
+                    struct err_detail *d)
+{
+    struct name whole = whole_name(hash);
+    int fd = openat(b->dir_fd, whole.text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return err_set(d, ERR_NOT_FOUND, "file %.16s... is not here", whole.text);
+    size_t got = 0;
+    ssize_t n = 1;
+    while (got < len && n > 0) {
+        n = pread(fd, (char *)out + got, len - got, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            got += (size_t)n;
+    }
+    int errnum = n < 0 ? errno : 0;
+    close(fd);
+    if (n < 0)
+        return err_set(d, err_from_errno(errnum), "file %.16s... cannot be read: %s", whole.text,
+                       strerror(errnum));
+    if (got < len)
+        return err_set(d, ERR_NOT_FOUND, "file %.16s... is shorter than it should be", whole.text);
+    return ERR_OK;
 }
 
 struct kept {
