@@ -458,6 +458,7 @@ struct msg_submit { /* repeated, with the same job id, until nothing is missing;
     enum msg_mode mode;
     char *experiment; /* resolved JSON text */
     struct msg_files files;
+    char *base_dir; /* the experiment file's, when the operator is on the controller's machine; else "" */
 };
 
 struct msg_submitted {

@@ -41,6 +41,7 @@ static const struct schema_field submit_fields[] = {
     F_ENUM(mode, msg_mode, Splitbench__V1__Mode, 0, MSG_MODE_COUNT),
     F_TEXT(experiment, ANY, LIMIT_FRAME_BYTES),
     F_STRUCT(files, msg_files, schema_files),
+    F_TEXT(base_dir, ANY, LIMIT_PATH_BYTES),
 };
 const struct schema schema_submit = SCHEMA_OF(OURS, submit__descriptor, submit_fields);
 #undef OURS
