@@ -17,6 +17,7 @@ enum {
     OPT_EVENTS,
     OPT_UNIX,
     OPT_NO_KEEPALIVE,
+    OPT_BACKEND,
     OPT_VERSION
 };
 
@@ -33,6 +34,7 @@ static const struct args_option table[] = {
     {OPT_DRAIN, "drain", "TIME", "how long to await answers after the window (default 5s)"},
     {OPT_UNIX, "unix-socket", "PATH", "connect to this socket; the URL still gives Host and path"},
     {OPT_CPUS, "cpus", "LIST", "pin the threads to these CPUs in turn, like 2-3,8"},
+    {OPT_BACKEND, "backend", "NAME", "auto (default), io_uring or libuv"},
     {'o', "output", "FORMAT", "text (default) or json"},
     {OPT_EVENTS, "events", NULL, "one JSON line per event on standard error"},
     {'h', "help", NULL, "this text"},
@@ -86,8 +88,23 @@ static enum err take_number(const char *value, uint64_t max, uint32_t *out, cons
     return e;
 }
 
+/* The position of `value` among the words. */
+static enum err take_word(const char *value, const char *const *words, unsigned count, unsigned *out,
+                          const char *what, struct err_detail *d)
+{
+    for (*out = 0; *out < count; (*out)++)
+        if (strcmp(value, words[*out]) == 0)
+            return ERR_OK;
+    const char *close = parse_closest(value, words, count);
+    *out = 0;
+    return err_set(d, ERR_INVALID, "%s: '%s' is not a choice; did you mean %s?", what, value,
+                   close != NULL ? close : words[0]);
+}
+
 static enum err take_option(struct options *o, int id, const char *value, struct err_detail *d)
 {
+    unsigned word = 0;
+    enum err e;
     switch (id) {
     case 'c':
         return take_number(value, LIMIT_CONNECTIONS, &o->connections, "--connections", d);
@@ -120,11 +137,14 @@ static enum err take_option(struct options *o, int id, const char *value, struct
     case OPT_CPUS:
         o->has_cpus = true;
         return parse_cpus(value, &o->cpus, "--cpus", d);
+    case OPT_BACKEND:
+        e = take_word(value, (const char *const[]){"auto", "io_uring", "libuv"}, 3, &word, "--backend", d);
+        o->backend = (enum transport_kind)word;
+        return e;
     case 'o':
-        if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
-            return err_set(d, ERR_INVALID, "--output: '%s' is neither text nor json", value);
-        o->output = strcmp(value, "json") == 0 ? OUTPUT_JSON : OUTPUT_TEXT;
-        return ERR_OK;
+        e = take_word(value, (const char *const[]){"text", "json"}, 2, &word, "--output", d);
+        o->output = (enum options_output)word;
+        return e;
     case OPT_EVENTS:
         o->events = true;
         return ERR_OK;

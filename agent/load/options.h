@@ -3,6 +3,7 @@
 /*
  * The command line of splitbench-load, checked. Owned by main; borrowed, unchanging, by everything else.
  */
+#include "agent/load/transport.h"
 #include "common/err.h"
 #include "common/limits.h"
 
@@ -22,6 +23,7 @@ struct options {
     bool keep_alive_off;
     bool events;
     enum options_output output;
+    enum transport_kind backend;
     uint32_t connections;
     uint32_t threads;
     uint64_t duration_ns;

@@ -40,8 +40,20 @@ struct transport {
     void *owner;                       /* passed to the sink */
 };
 
-/* libuv's loop over readiness: works everywhere. */
+enum transport_kind {
+    TRANSPORT_AUTO,  /* io_uring where it is allowed and new enough, else libuv */
+    TRANSPORT_URING, /* completions, in batches */
+    TRANSPORT_UV     /* readiness, through libuv: works everywhere */
+};
+
+/* The caller sets `sink` and `owner`. May be made on one thread and used on another. ERR_UNSUPPORTED when
+ * this host does not offer the kind. */
+NODISCARD enum err transport_new(struct transport **out, enum transport_kind kind, uint32_t slots,
+                                 struct err_detail *d);
+
+/* The back-ends, for transport_new. */
 NODISCARD enum err transport_uv_new(struct transport **out, uint32_t slots, struct err_detail *d);
+NODISCARD enum err transport_uring_new(struct transport **out, uint32_t slots, struct err_detail *d);
 
 static inline void transport_free(struct transport *t)
 {
@@ -56,9 +68,9 @@ static inline void transport_connect(struct transport *t, uint32_t slot, int fd,
     t->ops->connect(t, slot, fd, addr, len);
 }
 
-/* Sends all of `data`, which is borrowed: until `sent` when this returns false, else only for the call
- * (or, when `data` never changes, for as long as the transport lives). One send at a time per slot.
- * A failure comes through `ended`. */
+/* Sends all of `data`, which is borrowed and may not change before the peer has answered or the slot is
+ * closed. True: the kernel takes it all by the next wait. False: `sent` will say when it has. One send at a
+ * time per slot. A failure comes through `ended`. */
 static inline bool transport_send(struct transport *t, uint32_t slot, const uint8_t *data, size_t len)
 {
     return t->ops->send(t, slot, data, len);

@@ -35,6 +35,7 @@ struct worker {
     /* What every event touches. */
     struct transport *transport;
     uint64_t now_ns;  /* of the event being handled */
+    bool heard;       /* events since the loop last looked at the clock */
     uint64_t edge_ns; /* when the phase ends */
     enum run_phase phase;
     bool loading; /* between begin and the window's end: requests may be sent */
