@@ -101,6 +101,14 @@ struct experiment {
     uint8_t hash[MSG_HASH_BYTES]; /* SHA-256 of resolved_json */
 };
 
+/*
+ * Built-in variables are known once a host is chosen: "${server.address}" in build, start and env of a target
+ * and in headers of requests is left in the experiment. These fill it in; the caller frees the result.
+ */
+char *experiment_fill(const char *text, const char *server_address);
+void experiment_fill_strings(const struct msg_strings *in, const char *server_address,
+                             struct msg_strings *out);
+
 struct experiment_problem {
     uint32_t line; /* 1-based; 0 when the problem has no place in the file */
     uint32_t column;

@@ -119,23 +119,27 @@ static void read_env(struct experiment_reader *r, const struct json_value *v, st
 
 static void read_ready(struct experiment_reader *r, const struct json_value *v, struct experiment_target *t)
 {
-    static const char *const keys[] = {"http", "tcp", "timeout"};
+    static const char *const keys[] = {"http", "tcp", "port", "timeout"};
     struct experiment_ready *ready = &t->ready;
     *ready = (struct experiment_ready){.kind = MSG_READY_TCP, .timeout_ns = READY_TIMEOUT_NS};
     if (v == NULL || !reader_object(r, v, keys, ARRAY_LEN(keys)))
         return;
     const struct json_value *http = json_member(v, "http");
     const struct json_value *tcp = json_member(v, "tcp");
+    const struct json_value *port = json_member(v, "port");
     reader_get_duration(r, json_member(v, "timeout"), NS_PER_MS, WAIT_NS_MAX, &ready->timeout_ns);
     if (http != NULL && tcp != NULL)
         reader_problem(r, v,
                        "has both http and tcp, must have one: http waits for any answer, tcp for the port");
+    else if (tcp != NULL && port != NULL)
+        reader_problem_key(r, port, "belongs to http; tcp is a port itself");
     else if (http != NULL) {
         ready->kind = MSG_READY_HTTP;
+        reader_get_port(r, port, &ready->port);
         if (reader_get_string(r, http, LIMIT_PATH_BYTES, &ready->path) && ready->path[0] != '/')
             reader_refuse(r, http, "a path that starts with /");
-    } else if (tcp != NULL) {
-        reader_get_port(r, tcp, &ready->port);
+    } else {
+        reader_get_port(r, tcp != NULL ? tcp : port, &ready->port);
     }
 }
 

@@ -12,7 +12,10 @@
 /*
  * "${name}" in a string stands for the variable of that name in `vars`; "$${" is a plain "${". A variable may
  * use those that stand before it. A string that is nothing but one variable takes its type, too.
+ * "${server.address}" stays as it is until a host is chosen, and only where experiment_fill will find it.
  */
+
+#define SERVER_ADDRESS "${server.address}"
 
 struct vars {
     struct experiment_reader *r;
@@ -29,21 +32,54 @@ static const struct json_value *find_var(const struct vars *vars, const char *na
     return NULL;
 }
 
-static bool refuse_unknown(const struct vars *vars, const struct json_value *v, const char *name, size_t len)
+static void refuse_unknown(const struct vars *vars, const struct json_value *v, const char *name, size_t len)
 {
     char word[64];
     char there[256];
     const char *keys[64];
     size_t n = 0;
     snprintf(word, sizeof word, "%.*s", len > 60 ? 60 : (int)len, name);
-    for (; n < vars->count && n < ARRAY_LEN(keys); n++)
+    for (; n < vars->count && n + 1 < ARRAY_LEN(keys); n++)
         keys[n] = vars->items[n]->key;
-    const char *close = parse_closest(word, keys, n);
+    keys[n] = "server.address"; /* not in vars, but could be meant */
+    const char *close = parse_closest(word, keys, n + 1);
     reader_problem(vars->r, v, "unknown variable ${%s}; vars has: %s%s%s%s", word,
                    n > 0 ? reader_words(keys, n, there, sizeof there) : "nothing",
                    close != NULL ? "; did you mean ${" : "", close != NULL ? close : "",
                    close != NULL ? "}?" : "");
-    return false;
+}
+
+/* In a target's build, start and env, and in the headers of a request. */
+static bool may_hold_address(const struct json_value *v)
+{
+    const struct json_value *chain[LIMIT_JSON_DEPTH] = {NULL}; /* the innermost first */
+    size_t n = 0;
+    for (; v != NULL && v->parent != NULL && n < ARRAY_LEN(chain); v = v->parent)
+        chain[n++] = v;
+    const char *top = n > 2 && chain[n - 1]->key != NULL ? chain[n - 1]->key : "";
+    const char *part = n > 2 && chain[n - 3]->key != NULL ? chain[n - 3]->key : "";
+    if (strcmp(top, "targets") == 0)
+        return strcmp(part, "start") == 0 || strcmp(part, "build") == 0 || strcmp(part, "env") == 0;
+    return (strcmp(top, "checks") == 0 || strcmp(top, "workloads") == 0) && strcmp(part, "request") == 0 &&
+           n > 4 && strcmp(chain[n - 4]->key, "headers") == 0;
+}
+
+/* The value of the name at `name`, or NULL after reporting. */
+static const char *value_of(const struct vars *vars, const struct json_value *v, const char *name, size_t len)
+{
+    if (len == strlen("server.address") && strncmp(name, "server.address", len) == 0) {
+        if (may_hold_address(v))
+            return SERVER_ADDRESS;
+        reader_problem(vars->r, v,
+                       "%s can stand in build, start and env of a target and in headers of a "
+                       "request only",
+                       SERVER_ADDRESS);
+        return NULL;
+    }
+    const struct json_value *var = find_var(vars, name, len);
+    if (var == NULL)
+        refuse_unknown(vars, v, name, len);
+    return var != NULL ? var->text : NULL;
 }
 
 /* Replaces every use in `text`. False after reporting. */
@@ -56,6 +92,10 @@ static bool expand(struct vars *vars, const struct json_value *v, const char *te
         text += plain;
         if (e != ERR_OK || *text == '\0')
             break;
+        if (strncmp(text, "$" SERVER_ADDRESS, strlen(SERVER_ADDRESS) + 1) == 0) {
+            reader_problem(vars->r, v, "%s cannot be had as plain characters", SERVER_ADDRESS);
+            return false;
+        }
         if (strncmp(text, "$${", 3) == 0) {
             e = buf_append_text(out, "${");
             text += 3;
@@ -66,10 +106,10 @@ static bool expand(struct vars *vars, const struct json_value *v, const char *te
                 reader_problem(vars->r, v, "'${' without '}'; write $${ for the characters themselves");
                 return false;
             }
-            const struct json_value *var = find_var(vars, name, len);
-            if (var == NULL)
-                return refuse_unknown(vars, v, name, len);
-            e = buf_append_text(out, var->text);
+            const char *value = value_of(vars, v, name, len);
+            if (value == NULL)
+                return false;
+            e = buf_append_text(out, value);
             text = name + len + 1;
         } else {
             e = buf_append(out, text++, 1);
@@ -163,4 +203,29 @@ void experiment_substitute(struct experiment_reader *r, struct json_value *root)
         if (v != object)
             substitute(&vars, v);
     free(vars.items);
+}
+
+char *experiment_fill(const char *text, const char *server_address)
+{
+    struct buf out;
+    buf_init(&out, LIMIT_RESOLVED_BYTES);
+    enum err e = ERR_OK;
+    for (const char *p = text; e == ERR_OK;) {
+        const char *at = strstr(p, SERVER_ADDRESS);
+        e = buf_append(&out, p, at != NULL ? (size_t)(at - p) : strlen(p));
+        if (at == NULL || e != ERR_OK)
+            break;
+        e = buf_append_text(&out, server_address);
+        p = at + strlen(SERVER_ADDRESS);
+    }
+    must(e == ERR_OK); /* texts and addresses were capped when they were read */
+    return buf_take(&out);
+}
+
+void experiment_fill_strings(const struct msg_strings *in, const char *server_address,
+                             struct msg_strings *out)
+{
+    *out = (struct msg_strings){.items = mem_zalloc(in->count, sizeof *out->items), .count = in->count};
+    for (size_t i = 0; i < in->count; i++)
+        out->items[i] = experiment_fill(in->items[i], server_address);
 }

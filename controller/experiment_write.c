@@ -16,7 +16,7 @@
 
 #define WRITE_BYTES_MAX (64u * 1024u * 1024u) /* far over what may be kept: the reader says so */
 
-/* "${" is a variable to the reader. */
+/* "${" is a variable to the reader; the only one that may be left is a built-in. */
 static void write_text(struct json_writer *w, const char *key, const char *text)
 {
     struct buf b;
@@ -27,7 +27,7 @@ static void write_text(struct json_writer *w, const char *key, const char *text)
         e = buf_append(&b, p, var != NULL ? (size_t)(var - p) : strlen(p));
         if (var == NULL || e != ERR_OK)
             break;
-        e = buf_append_text(&b, "$${");
+        e = buf_append_text(&b, strncmp(var, "${server.address}", 17) == 0 ? "${" : "$${");
         p = var + 2;
     }
     json_write_string(w, key, e == ERR_OK && b.data != NULL ? b.data : "");
@@ -92,9 +92,10 @@ static void write_target(struct json_writer *w, const struct experiment_target *
     }
     json_write_u64(w, "port", t->port);
     json_write_object(w, "ready");
-    if (t->ready.kind == MSG_READY_HTTP)
+    if (t->ready.kind == MSG_READY_HTTP) {
         write_text(w, "http", t->ready.path);
-    else
+        json_write_u64(w, "port", t->ready.port);
+    } else
         json_write_u64(w, "tcp", t->ready.port);
     write_duration(w, "timeout", t->ready.timeout_ns);
     json_write_close(w);

@@ -415,6 +415,42 @@ static void test_variables(void **state)
              "3:12: targets: is \"${port\", must be a list of targets\n");
 }
 
+static void test_server_address(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{ \"name\": \"d\", \"targets\": [ { \"name\": \"a\", \"start\": [\"s\", \"${server.address}:1\"],\n"
+        "  \"env\": { \"HOST\": \"${server.address}\" }, \"ready\": { \"http\": \"/\", \"port\": 81 } } ],\n"
+        "  \"workloads\": [ { \"name\": \"w\", \"connections\": 1, \"duration\": \"1s\", \"request\":\n"
+        "    { \"path\": \"/\", \"headers\": { \"host\": \"<${server.address}>\" } } } ] }";
+    struct experiment *e = read_good(text, NULL);
+    struct experiment *again = NULL;
+    struct experiment_problems p;
+    assert_int_equal(e->targets[0].port, 81);
+    assert_int_equal(experiment_parse(e->resolved_json, strlen(e->resolved_json), NULL, &again, &p), ERR_OK);
+    assert_string_equal(again->resolved_json, e->resolved_json);
+    struct msg_strings start;
+    experiment_fill_strings(&again->targets[0].start, "10.0.0.2", &start);
+    assert_int_equal(start.count, 2);
+    assert_string_equal(start.items[1], "10.0.0.2:1");
+    mem_free_strings(&start.items, &start.count);
+    char *host = experiment_fill(again->workloads[0].request.headers.items[0].value, "::1");
+    assert_string_equal(host, "<::1>");
+    free(host);
+    experiment_free(again);
+    experiment_free(e);
+    static const char *const wrong[] = {"workloads[0].request.path=/${server.address}",
+                                        "targets[0].labels={\"a\":\"${server.address}\"}",
+                                        "targets[0].start=[\"$${server.address}\"]", NULL};
+    read_bad(
+        text, wrong,
+        "0:0: --set targets[0].labels={\"a\":\"${server.address}\"}: targets[0].labels.a: "
+        "${server.address} can stand in build, start and env of a target and in headers of a request only\n"
+        "0:0: --set targets[0].start=[\"$${server.address}\"]: targets[0].start[0]: ${server.address} "
+        "cannot be had as plain characters\n"
+        "0:0: --set workloads[0].request.path=/${server.address}: ${server.address} can stand in build");
+}
+
 /* Ten levels of doubling from 8 KiB: far over the budget, refused before it is built. */
 static void test_variables_cannot_grow_without_end(void **state)
 {
@@ -575,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_sets),
         cmocka_unit_test(test_bad_sets),
         cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_server_address),
         cmocka_unit_test(test_variables_cannot_grow_without_end),
         cmocka_unit_test(test_dirs),
         cmocka_unit_test(test_limits),
