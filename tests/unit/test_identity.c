@@ -1,0 +1,313 @@
+#include "proto/identity.h"
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "proto/x509.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+// clang-format on
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HOUR_NS (3600 * NS_PER_S)
+
+struct home {
+    char dir[64];
+    char lab[96];
+    struct identity id;
+};
+
+static void home_init(struct home *h)
+{
+    struct err_detail d = {.text = ""};
+    snprintf(h->dir, sizeof h->dir, "/tmp/identity-XXXXXX");
+    assert_non_null(mkdtemp(h->dir));
+    snprintf(h->lab, sizeof h->lab, "%s/lab", h->dir);
+    assert_int_equal(identity_create_lab(h->lab, &d), ERR_OK);
+    assert_int_equal(identity_load(h->lab, &h->id, &d), ERR_OK);
+}
+
+static void home_fini(struct home *h)
+{
+    char command[128];
+    identity_fini(&h->id);
+    snprintf(command, sizeof command, "rm -rf %s", h->dir);
+    assert_int_equal(system(command), 0);
+}
+
+/* A key and its certificate by this lab; both are the caller's. */
+static char *issue(const struct home *h, const char *name, enum msg_role role, char **key_pem)
+{
+    struct err_detail d = {.text = ""};
+    char *csr = NULL, *cert = NULL;
+    assert_int_equal(identity_make_request(name, key_pem, &csr, &d), ERR_OK);
+    assert_int_equal(identity_sign_request(h->lab, csr, name, role, HOUR_NS, &cert, &d), ERR_OK);
+    free(csr);
+    return cert;
+}
+
+/* A certificate by the lab's CA that identity_sign_request would never give. */
+static char *issue_odd(const struct home *h, enum x509_use use, uint64_t from, uint64_t until)
+{
+    struct err_detail d;
+    char path[128], ca_key[4096], *key = NULL, *cert = NULL;
+    snprintf(path, sizeof path, "%s/ca.key.pem", h->lab);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    ca_key[fread(ca_key, 1, sizeof ca_key - 1, f)] = '\0';
+    fclose(f);
+    assert_int_equal(x509_make_key(&key, &d), ERR_OK);
+    const struct x509_issue i = {.ca_pem = h->id.ca_pem,
+                                 .ca_key_pem = ca_key,
+                                 .key_pem = key,
+                                 .name = "a1",
+                                 .role = MSG_ROLE_AGENT,
+                                 .use = use,
+                                 .from_wall_ns = from,
+                                 .until_wall_ns = until};
+    assert_int_equal(x509_issue(&i, &cert, &d), ERR_OK);
+    free(key);
+    return cert;
+}
+
+static void expect_denied(const struct home *h, char *cert, const char *why)
+{
+    struct identity_facts facts;
+    struct err_detail d = {.text = ""};
+    assert_int_equal(identity_check_certificate(h->id.ca_pem, cert, &facts, &d), ERR_DENIED);
+    if (strstr(d.text, why) == NULL)
+        print_message("'%s' has no '%s'\n", d.text, why);
+    assert_non_null(strstr(d.text, why));
+    free(cert);
+}
+
+static void a_lab_is_made_once(void **state)
+{
+    (void)state;
+    struct home h;
+    struct err_detail d;
+    struct stat st;
+    char path[128];
+    home_init(&h);
+    assert_int_equal(identity_create_lab(h.lab, &d), ERR_EXISTS);
+    static const char *const names[] = {"ca.pem", "ca.key.pem", "cert.pem", "key.pem"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", h.lab, names[i]);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+    }
+    assert_int_equal(stat(h.lab, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    home_fini(&h);
+}
+
+static void a_good_certificate(void **state)
+{
+    (void)state;
+    struct home h;
+    struct err_detail d;
+    struct identity_facts facts;
+    home_init(&h);
+    char *key = NULL, *cert = issue(&h, "a1", MSG_ROLE_AGENT, &key);
+    assert_int_equal(identity_check_certificate(h.id.ca_pem, cert, &facts, &d), ERR_OK);
+    assert_string_equal(facts.name, "a1");
+    assert_int_equal(facts.role, MSG_ROLE_AGENT);
+    assert_int_equal(strlen(facts.serial), 32);
+    uint64_t until = clock_wall_ns() + HOUR_NS;
+    assert_true(facts.not_after_wall_ns <= until && facts.not_after_wall_ns + 60 * NS_PER_S > until);
+    free(cert);
+    free(key);
+    cert = issue(&h, "o1", MSG_ROLE_OPERATOR, &key);
+    assert_int_equal(identity_check_certificate(h.id.ca_pem, cert, &facts, &d), ERR_OK);
+    assert_int_equal(facts.role, MSG_ROLE_OPERATOR);
+    free(cert);
+    free(key);
+    home_fini(&h);
+}
+
+static void bad_certificates(void **state)
+{
+    (void)state;
+    struct home h, foreign;
+    uint64_t now = clock_wall_ns();
+    char *key = NULL;
+    home_init(&h);
+    home_init(&foreign);
+    expect_denied(&h, issue(&foreign, "a1", MSG_ROLE_AGENT, &key), "not of this lab");
+    free(key);
+    expect_denied(&h, issue_odd(&h, X509_USE_CLIENT, now - 2 * HOUR_NS, now - HOUR_NS), "expired");
+    expect_denied(&h, issue_odd(&h, X509_USE_CLIENT, now + HOUR_NS, now + 2 * HOUR_NS), "not valid yet");
+    expect_denied(&h, issue_odd(&h, X509_USE_SERVER, now - HOUR_NS, now + HOUR_NS), "not for clients");
+    expect_denied(&h, issue_odd(&h, X509_USE_CA, now - HOUR_NS, now + HOUR_NS), "not for clients");
+    expect_denied(&h, mem_strdup(h.id.cert_pem), "not for clients"); /* the controller's own */
+    expect_denied(&h, mem_strdup(h.id.ca_pem), "not for clients");
+    expect_denied(&h, mem_strdup(""), "");
+    expect_denied(&h, mem_strdup("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "");
+    char *cert = issue(&h, "a1", MSG_ROLE_AGENT, &key);
+    expect_denied(&h, mem_printf("%s%s", cert, h.id.ca_pem), "more than one");
+    /* One character of the body changed: the signature no longer fits, or it does not parse. */
+    size_t middle = strlen(cert) / 2;
+    cert[middle] = cert[middle] == 'A' ? 'B' : 'A';
+    expect_denied(&h, cert, "");
+    free(key);
+    home_fini(&foreign);
+    home_fini(&h);
+}
+
+static void proof_of_a_key(void **state)
+{
+    (void)state;
+    struct home h;
+    struct err_detail d;
+    uint8_t nonce[MSG_NONCE_BYTES], other[MSG_NONCE_BYTES];
+    struct msg_bytes signature = {0};
+    char *key = NULL, *other_key = NULL;
+    home_init(&h);
+    char *cert = issue(&h, "a1", MSG_ROLE_AGENT, &key);
+    char *other_cert = issue(&h, "a2", MSG_ROLE_AGENT, &other_key);
+    identity_random(nonce, sizeof nonce);
+    memcpy(other, nonce, sizeof other);
+    other[31] ^= 1;
+    assert_int_equal(identity_sign(key, MSG_ROLE_AGENT, nonce, &signature, &d), ERR_OK);
+    assert_int_equal(identity_verify(cert, MSG_ROLE_AGENT, nonce, &signature, &d), ERR_OK);
+    assert_int_equal(identity_verify(cert, MSG_ROLE_OPERATOR, nonce, &signature, &d), ERR_DENIED);
+    assert_int_equal(identity_verify(cert, MSG_ROLE_AGENT, other, &signature, &d), ERR_DENIED);
+    assert_int_equal(identity_verify(other_cert, MSG_ROLE_AGENT, nonce, &signature, &d), ERR_DENIED);
+    for (size_t i = 0; i < signature.len * 8; i++) {
+        signature.data[i / 8] ^= (uint8_t)(1 << i % 8);
+        assert_int_equal(identity_verify(cert, MSG_ROLE_AGENT, nonce, &signature, &d), ERR_DENIED);
+        signature.data[i / 8] ^= (uint8_t)(1 << i % 8);
+    }
+    struct msg_bytes none = {0};
+    assert_int_equal(identity_verify(cert, MSG_ROLE_AGENT, nonce, &none, &d), ERR_DENIED);
+    free(signature.data);
+    free(cert);
+    free(key);
+    free(other_cert);
+    free(other_key);
+    home_fini(&h);
+}
+
+static void requests(void **state)
+{
+    (void)state;
+    struct home h;
+    struct err_detail d;
+    struct identity_facts facts;
+    char *key = NULL, *csr = NULL, *cert = NULL;
+    home_init(&h);
+    assert_int_equal(identity_make_request("../evil", &key, &csr, &d), ERR_INVALID);
+    assert_int_equal(identity_make_request("", &key, &csr, &d), ERR_INVALID);
+    assert_int_equal(identity_make_request("a,OU=operator", &key, &csr, &d), ERR_INVALID);
+    /* The name that was agreed counts, not the request's. */
+    assert_int_equal(identity_make_request("wanted", &key, &csr, &d), ERR_OK);
+    assert_int_equal(identity_sign_request(h.lab, csr, "given", MSG_ROLE_AGENT, HOUR_NS, &cert, &d), ERR_OK);
+    assert_int_equal(identity_check_certificate(h.id.ca_pem, cert, &facts, &d), ERR_OK);
+    assert_string_equal(facts.name, "given");
+    free(cert);
+    assert_int_equal(identity_sign_request(h.lab, "junk", "a", MSG_ROLE_AGENT, HOUR_NS, &cert, &d),
+                     ERR_INVALID);
+    assert_int_equal(identity_sign_request(h.lab, csr, "a/b", MSG_ROLE_AGENT, HOUR_NS, &cert, &d),
+                     ERR_INVALID);
+    /* Another's public key cannot be certified: the request is signed by its own. */
+    size_t middle = strlen(csr) * 2 / 3;
+    csr[middle] = csr[middle] == 'A' ? 'B' : 'A';
+    assert_int_equal(identity_sign_request(h.lab, csr, "a", MSG_ROLE_AGENT, HOUR_NS, &cert, &d), ERR_INVALID);
+    free(key);
+    free(csr);
+    home_fini(&h);
+}
+
+static void files(void **state)
+{
+    (void)state;
+    struct home h;
+    struct err_detail d;
+    struct identity id = {0}, back = {0};
+    char dir[96], path[128];
+    home_init(&h);
+    id.ca_pem = mem_strdup(h.id.ca_pem);
+    id.cert_pem = issue(&h, "a1", MSG_ROLE_AGENT, &id.key_pem);
+    snprintf(dir, sizeof dir, "%s/agent", h.dir);
+    assert_int_equal(identity_load(dir, &back, &d), ERR_NOT_FOUND);
+    assert_non_null(strstr(d.text, "enroll"));
+    assert_int_equal(identity_store(dir, &id, &d), ERR_OK);
+    assert_int_equal(identity_load(dir, &back, &d), ERR_OK);
+    assert_string_equal(back.cert_pem, id.cert_pem);
+    assert_string_equal(back.key_pem, id.key_pem);
+    assert_string_equal(back.ca_pem, id.ca_pem);
+    identity_fini(&back);
+    /* A key others can read is no key. */
+    snprintf(path, sizeof path, "%s/key.pem", dir);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(identity_load(dir, &back, &d), ERR_DENIED);
+    assert_int_equal(chmod(path, 0600), 0);
+    /* Nor is one of another certificate. */
+    free(id.cert_pem);
+    char *key = NULL;
+    id.cert_pem = issue(&h, "a1", MSG_ROLE_AGENT, &key);
+    assert_int_equal(identity_store(dir, &id, &d), ERR_INVALID);
+    assert_int_equal(identity_load(dir, &back, &d), ERR_OK); /* untouched */
+    identity_fini(&back);
+    free(key);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (unsigned i = 0; i <= IDENTITY_PEM_BYTES_MAX; i++)
+        fputc('x', f);
+    fclose(f);
+    assert_int_equal(identity_load(dir, &back, &d), ERR_TOO_BIG);
+    identity_fini(&id);
+    home_fini(&h);
+}
+
+static void tokens(void **state)
+{
+    (void)state;
+    struct home h;
+    struct err_detail d;
+    char token[IDENTITY_TOKEN_BYTES_MAX], again[IDENTITY_TOKEN_BYTES_MAX], secret[64], parsed[64];
+    uint8_t print[MSG_HASH_BYTES], carried[MSG_HASH_BYTES];
+    home_init(&h);
+    assert_int_equal(identity_make_token(h.id.ca_pem, token, secret, &d), ERR_OK);
+    assert_int_equal(identity_make_token(h.id.ca_pem, again, parsed, &d), ERR_OK);
+    assert_string_not_equal(token, again);
+    assert_int_equal(identity_parse_token(token, parsed, carried, &d), ERR_OK);
+    assert_string_equal(parsed, secret);
+    assert_int_equal(strlen(secret), 27); /* 160 bits in base64 */
+    assert_int_equal(identity_fingerprint(h.id.ca_pem, print, &d), ERR_OK);
+    assert_memory_equal(print, carried, sizeof print);
+    assert_int_equal(identity_parse_token("", parsed, carried, &d), ERR_INVALID);
+    assert_int_equal(identity_parse_token("sb1.", parsed, carried, &d), ERR_INVALID);
+    for (size_t len = strlen(token); len-- > 0;) { /* cut anywhere, and one too long */
+        memcpy(again, token, len);
+        again[len] = '\0';
+        assert_int_equal(identity_parse_token(again, parsed, carried, &d), ERR_INVALID);
+    }
+    snprintf(again, sizeof again, "%sA", token);
+    assert_int_equal(identity_parse_token(again, parsed, carried, &d), ERR_INVALID);
+    snprintf(again, sizeof again, "%s", token);
+    again[10] = '+';
+    assert_int_equal(identity_parse_token(again, parsed, carried, &d), ERR_INVALID);
+    home_fini(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lab_is_made_once),
+        cmocka_unit_test(a_good_certificate),
+        cmocka_unit_test(bad_certificates),
+        cmocka_unit_test(proof_of_a_key),
+        cmocka_unit_test(requests),
+        cmocka_unit_test(files),
+        cmocka_unit_test(tokens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
