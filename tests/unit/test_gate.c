@@ -1,0 +1,141 @@
+#include "controller/gate.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct experiment_gates gates;
+    struct msg_loaded loaded;
+    struct gate_figures figures;
+};
+
+static struct fixture good(void)
+{
+    struct fixture f = {
+        .loaded = {.window = {.scheduled = 110, .ok = 100, .in_flight = 10}},
+        .figures = {.foreign_cpu_server = 0.1, .foreign_cpu_load = 0.1, .generator_cpu = 0.5}};
+    return f;
+}
+
+static enum gate judge(struct fixture *f, char reason[GATE_REASON_BYTES])
+{
+    f->figures.loaded = &f->loaded;
+    return gate_judge(&f->gates, &f->figures, reason);
+}
+
+static void test_good_window_passes(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    (void)state;
+    assert_int_equal(judge(&f, reason), GATE_NONE);
+    assert_string_equal(reason, "");
+}
+
+static void test_errors_up_to_the_limit(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    struct msg_error_class c = {
+        .phase = (char *)(uintptr_t) "wait", .cause = (char *)(uintptr_t) "timeout", .count = 3};
+    (void)state;
+    f.gates.errors_max = 2;
+    f.loaded.window.failed = 2;
+    f.loaded.window.scheduled = 112;
+    assert_int_equal(judge(&f, reason), GATE_NONE);
+    f.loaded.window.failed = 3;
+    f.loaded.window.scheduled = 113;
+    f.loaded.errors = &c;
+    f.loaded.error_count = 1;
+    assert_int_equal(judge(&f, reason), GATE_ERRORS);
+    assert_string_equal(reason, "3 requests failed, 2 are allowed: wait timeout 3");
+}
+
+static void test_nothing_completed(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    (void)state;
+    f.gates.errors_max = 1000;
+    f.loaded.window = (struct msg_accounts){.scheduled = 5, .failed = 5};
+    assert_int_equal(judge(&f, reason), GATE_ZERO);
+}
+
+static void test_accounts_must_balance(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    (void)state;
+    f.loaded.window.scheduled = 111;
+    assert_int_equal(judge(&f, reason), GATE_ACCOUNTS);
+    assert_non_null(strstr(reason, "scheduled 111"));
+    /* Numbers chosen to wrap around to a balance do not balance. */
+    f = good();
+    f.loaded.window = (struct msg_accounts){.scheduled = 0, .ok = UINT64_MAX, .failed = 1};
+    assert_int_equal(judge(&f, reason), GATE_ACCOUNTS);
+}
+
+static void test_short_bodies(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    (void)state;
+    f.loaded.short_bodies = 1;
+    assert_int_equal(judge(&f, reason), GATE_SHORT_BODIES);
+}
+
+static void test_a_dead_server_comes_first(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    (void)state;
+    f.figures.server_died = "ended by signal 9";
+    f.figures.generator_failed = "nothing came";
+    assert_int_equal(judge(&f, reason), GATE_SERVER_DIED);
+    assert_string_equal(reason, "the server died: ended by signal 9");
+    f.figures.server_died = NULL;
+    assert_int_equal(judge(&f, reason), GATE_GENERATOR_FAILED);
+    assert_string_equal(reason, "nothing came");
+}
+
+static void test_cpu_gates_only_when_asked(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    (void)state;
+    f.figures.foreign_cpu_server = 5;
+    f.figures.foreign_cpu_load = -1;
+    f.figures.generator_cpu = 1;
+    assert_int_equal(judge(&f, reason), GATE_NONE);
+    f.gates.has_foreign_cpu = true;
+    f.gates.foreign_cpu_max = 5;
+    assert_int_equal(judge(&f, reason), GATE_FOREIGN_CPU); /* not known is not a pass */
+    assert_non_null(strstr(reason, "load host is not known"));
+    f.figures.foreign_cpu_load = 0;
+    assert_int_equal(judge(&f, reason), GATE_NONE);
+    f.figures.foreign_cpu_server = 5.01;
+    assert_int_equal(judge(&f, reason), GATE_FOREIGN_CPU);
+    assert_non_null(strstr(reason, "5.01"));
+    f.gates.has_foreign_cpu = false;
+    f.gates.has_generator_cpu = true;
+    f.gates.generator_cpu_max = 0.9;
+    assert_int_equal(judge(&f, reason), GATE_GENERATOR_CPU);
+    f.figures.generator_cpu = 0.9;
+    assert_int_equal(judge(&f, reason), GATE_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good_window_passes),
+        cmocka_unit_test(test_errors_up_to_the_limit),
+        cmocka_unit_test(test_nothing_completed),
+        cmocka_unit_test(test_accounts_must_balance),
+        cmocka_unit_test(test_short_bodies),
+        cmocka_unit_test(test_a_dead_server_comes_first),
+        cmocka_unit_test(test_cpu_gates_only_when_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
