@@ -1,0 +1,96 @@
+#ifndef CONTROLLER_REPORT_MODEL_H
+#define CONTROLLER_REPORT_MODEL_H
+/*
+ * The inside of a report, for the files that build and write it. Figures that are not known are NAN. What
+ * each figure is: docs/statistics.md.
+ */
+#include "controller/analysis/latency.h"
+#include "controller/analysis/stats.h"
+#include "controller/design.h"
+#include "controller/report/report.h"
+#include "controller/store_read.h"
+
+/* How a cell stands in its group: same workload, same connections, other targets. */
+#define REPORT_STANDING_LIST(X)                                                                              \
+    X(NONE, "none")       /* no number */                                                                    \
+    X(ALONE, "alone")     /* the only target with a number */                                                \
+    X(BEST, "best")       /* the highest mean */                                                             \
+    X(TIE, "tie")         /* its range over rounds overlaps that of the best */                              \
+    X(BEHIND, "behind")   /* its range lies below that of the best */                                        \
+    X(UNKNOWN, "unknown") /* one round here or at the best: no spread to judge a difference by */
+enum report_standing {
+#define X(name, text) REPORT_##name,
+    REPORT_STANDING_LIST(X)
+#undef X
+        REPORT_STANDING_COUNT
+};
+const char *report_standing_name(enum report_standing s);
+
+/* Over the valid attempts of a cell that know the figure. */
+struct report_usage {
+    size_t n;
+    double mean; /* NAN when n is 0 */
+    double max;
+};
+
+struct report_cell {
+    const struct design_cell *design; /* target, workload, connections */
+    size_t windows;                   /* in the schedule */
+    size_t present;                   /* with a final attempt */
+    size_t made;                      /* attempts */
+    size_t invalid;                   /* of them */
+    struct stats_summary rate;        /* ok requests a second over rounds; n is 0 when withheld */
+    enum report_standing standing;
+    double against_best; /* mean / best mean - 1; NAN without a number */
+    struct latency_figures latency;
+    size_t latency_missing; /* valid windows without a readable histogram */
+    uint64_t ok;            /* requests in valid windows */
+    uint64_t failed;
+    uint64_t body_bytes;
+    double body_bytes_per_s; /* body_bytes over the time of their windows */
+    struct report_usage server_cores, generator_cores, foreign_server, foreign_load, own_cores;
+    double ok_per_server_cpu_s; /* sum of ok over sum of CPU seconds, where both are known */
+};
+
+struct report_target {
+    size_t starts;
+    size_t failed_starts;
+    bool withheld;            /* a check failed: no number */
+    const char *failed_check; /* the first one; borrowed from the results, as the next */
+    const char *why;          /* what was wrong, with the round it happened in */
+    uint32_t failed_round;
+    struct stats_summary startup_ns; /* over good runs that waited for an answer */
+    struct stats_summary rss_before_bytes;
+    struct stats_summary rss_after_bytes;
+};
+
+struct report {
+    struct store_results results;
+    struct experiment *experiment;
+    struct design *design;
+    struct report_cell *cells;     /* design->cell_count, in its order */
+    struct report_target *targets; /* experiment->target_count */
+    size_t windows_present;
+    size_t windows_missing; /* should have a final attempt and have none; 0 for a job that only verifies */
+    size_t attempts_invalid;
+    bool placements[STORE_PLACEMENT_COUNT]; /* of what the figures were made from */
+    struct msg_strings warnings;            /* sentences that belong above the tables, worst first */
+};
+
+/* Orders cells of one group for a table: highest mean first, cells without a number last. Fills `out` with
+ * the indices of the cells of (workload, connections); returns how many. `out` holds target_count. */
+size_t report_group(const struct report *r, uint32_t workload, uint32_t connections, size_t *out);
+
+/* The target run with this id, or NULL. */
+const struct store_read_run *report_run(const struct report *r, int64_t id);
+
+/* Is this the attempt of a window that a figure is made from? */
+bool report_counts(const struct report *r, const struct store_read_attempt *a);
+
+/* OK requests a second of an attempt; NAN without a result or with a window of no length. */
+double report_rate(const struct store_read_attempt *a);
+
+/* Fills r->warnings, r->placements from everything else. */
+void report_find_warnings(struct report *r);
+
+#endif

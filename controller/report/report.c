@@ -1,0 +1,295 @@
+#include "common/mem.h"
+#include "controller/report/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *report_standing_name(enum report_standing s)
+{
+    static const char *const names[REPORT_STANDING_COUNT] = {
+#define X(name, text) text,
+        REPORT_STANDING_LIST(X)
+#undef X
+    };
+    return (unsigned)s < REPORT_STANDING_COUNT ? names[s] : "unknown";
+}
+
+const struct store_read_run *report_run(const struct report *r, int64_t id)
+{
+    size_t low = 0;
+    size_t high = r->results.run_count;
+    while (low < high) { /* runs are ordered by id */
+        size_t middle = low + (high - low) / 2;
+        if (r->results.runs[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->results.run_count && r->results.runs[low].id == id ? &r->results.runs[low] : NULL;
+}
+
+double report_rate(const struct store_read_attempt *a)
+{
+    if (a->loaded == NULL || a->loaded->window_end_ns <= a->loaded->window_start_ns)
+        return NAN;
+    return (double)a->loaded->window.ok * 1e9 /
+           (double)(a->loaded->window_end_ns - a->loaded->window_start_ns);
+}
+
+bool report_counts(const struct report *r, const struct store_read_attempt *a)
+{
+    if (!a->valid || a->window >= r->design->window_count || isnan(report_rate(a)))
+        return false;
+    return !r->targets[r->design->cells[r->design->windows[a->window].cell].target].withheld;
+}
+
+/* ---- targets -------------------------------------------------------------------------------------- */
+
+static void summarise_runs(const struct report *r, uint32_t target, struct report_target *t)
+{
+    double *startup = mem_zalloc(r->results.run_count, sizeof(double));
+    double *before = mem_zalloc(r->results.run_count, sizeof(double));
+    double *after = mem_zalloc(r->results.run_count, sizeof(double));
+    size_t startups = 0;
+    size_t befores = 0;
+    size_t afters = 0;
+    for (size_t i = 0; i < r->results.run_count; i++) {
+        const struct store_read_run *run = &r->results.runs[i];
+        if (run->target != target || !run->ok)
+            continue;
+        if (run->startup_ns != 0) /* 0: nothing was waited for */
+            startup[startups++] = (double)run->startup_ns;
+        if (run->rss_before_bytes != 0)
+            before[befores++] = (double)run->rss_before_bytes;
+        if (run->ended && run->rss_after_bytes != 0)
+            after[afters++] = (double)run->rss_after_bytes;
+    }
+    stats_summarise(startup, startups, &t->startup_ns);
+    stats_summarise(before, befores, &t->rss_before_bytes);
+    stats_summarise(after, afters, &t->rss_after_bytes);
+    free(startup);
+    free(before);
+    free(after);
+}
+
+static void build_targets(struct report *r)
+{
+    r->targets = mem_zalloc(r->experiment->target_count, sizeof(*r->targets));
+    for (size_t i = 0; i < r->results.run_count; i++) {
+        const struct store_read_run *run = &r->results.runs[i];
+        if (run->target >= r->experiment->target_count)
+            continue;
+        struct report_target *t = &r->targets[run->target];
+        t->starts++;
+        t->failed_starts += !run->ok;
+        bool parity = run->failed_check[0] != '\0';
+        if ((parity && !t->withheld) || (!run->ok && t->why == NULL)) {
+            t->why = run->error;
+            t->failed_round = run->round;
+            t->failed_check = run->failed_check;
+        }
+        t->withheld = t->withheld || parity;
+    }
+    for (uint32_t i = 0; i < r->experiment->target_count; i++)
+        summarise_runs(r, i, &r->targets[i]);
+}
+
+/* ---- cells ---------------------------------------------------------------------------------------- */
+
+static void use(struct report_usage *u, double v)
+{
+    if (v < 0)
+        return;
+    u->mean = u->n == 0 ? v : u->mean + (v - u->mean) / (double)(u->n + 1);
+    u->max = u->n == 0 || v > u->max ? v : u->max;
+    u->n++;
+}
+
+/* What the attempts of one cell add up to before it is finished. */
+struct tally {
+    double *rates; /* room for every window of the cell */
+    size_t rate_count;
+    struct hist *latency; /* NULL until the first histogram */
+    double seconds;
+    double cpu_s; /* of the server, in windows that know it */
+    double cpu_ok;
+};
+
+static void add_attempt(struct report_cell *c, struct tally *t, const struct store_read_attempt *a)
+{
+    const struct msg_loaded *l = a->loaded;
+    t->rates[t->rate_count++] = report_rate(a);
+    t->seconds += (double)(l->window_end_ns - l->window_start_ns) / 1e9;
+    c->ok += l->window.ok;
+    c->failed += l->window.failed;
+    c->body_bytes += l->body_bytes;
+    if (t->latency == NULL)
+        t->latency = hist_new();
+    if (latency_add(t->latency, &l->latency_hist, NULL) != ERR_OK)
+        c->latency_missing++;
+    if (a->server_cpu_s > 0) {
+        t->cpu_s += a->server_cpu_s;
+        t->cpu_ok += (double)l->window.ok;
+    }
+    use(&c->server_cores, a->server_cpu_cores);
+    use(&c->generator_cores, a->generator_cpu_cores);
+    use(&c->foreign_server, a->foreign_cpu_cores_server);
+    use(&c->foreign_load, a->foreign_cpu_cores_load);
+    use(&c->own_cores, a->own_cpu_cores);
+}
+
+static void finish_cell(struct report_cell *c, struct tally *t)
+{
+    stats_summarise(t->rates, t->rate_count, &c->rate);
+    if (t->latency != NULL)
+        latency_read(t->latency, &c->latency);
+    c->body_bytes_per_s = t->seconds > 0 ? (double)c->body_bytes / t->seconds : NAN;
+    c->ok_per_server_cpu_s = t->cpu_s > 0 ? t->cpu_ok / t->cpu_s : NAN;
+    struct report_usage *const usages[] = {&c->server_cores, &c->generator_cores, &c->foreign_server,
+                                           &c->foreign_load, &c->own_cores};
+    for (size_t i = 0; i < ARRAY_LEN(usages); i++)
+        if (usages[i]->n == 0)
+            usages[i]->mean = usages[i]->max = NAN;
+}
+
+static void build_cell(struct report *r, size_t index)
+{
+    struct report_cell *c = &r->cells[index];
+    struct tally t = {.rates = mem_zalloc(r->results.attempt_count, sizeof(double))};
+    c->design = &r->design->cells[index];
+    c->against_best = NAN;
+    for (size_t i = 0; i < r->design->window_count; i++)
+        c->windows += r->design->windows[i].cell == index;
+    for (size_t i = 0; i < r->results.attempt_count; i++) {
+        const struct store_read_attempt *a = &r->results.attempts[i];
+        if (a->window >= r->design->window_count || r->design->windows[a->window].cell != index)
+            continue;
+        c->made++;
+        c->invalid += !a->valid;
+        c->present += a->final;
+        if (report_counts(r, a))
+            add_attempt(c, &t, a);
+    }
+    finish_cell(c, &t);
+    free(t.rates);
+    hist_free(t.latency);
+    r->windows_present += c->present;
+    r->attempts_invalid += c->invalid;
+}
+
+/* ---- standings ------------------------------------------------------------------------------------ */
+
+size_t report_group(const struct report *r, uint32_t workload, uint32_t connections, size_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->design->cell_count; i++) {
+        const struct report_cell *c = &r->cells[i];
+        if (c->design->workload != workload || c->design->connections != connections)
+            continue;
+        size_t at = count++;
+        /* Insertion: groups are small, and equal means keep the order of the file. */
+        while (at > 0 && c->rate.n != 0 &&
+               (r->cells[out[at - 1]].rate.n == 0 || r->cells[out[at - 1]].rate.mean < c->rate.mean)) {
+            out[at] = out[at - 1];
+            at--;
+        }
+        out[at] = i;
+    }
+    return count;
+}
+
+static void judge_group(struct report *r, const size_t *group, size_t count)
+{
+    struct report_cell *best = &r->cells[group[0]];
+    if (best->rate.n == 0)
+        return;
+    bool alone = count < 2 || r->cells[group[1]].rate.n == 0;
+    best->standing = alone ? REPORT_ALONE : REPORT_BEST;
+    best->against_best = 0;
+    for (size_t i = 1; i < count; i++) {
+        struct report_cell *c = &r->cells[group[i]];
+        if (c->rate.n == 0)
+            continue;
+        c->against_best = best->rate.mean > 0 ? c->rate.mean / best->rate.mean - 1 : NAN;
+        if (c->rate.n < 2 || best->rate.n < 2)
+            c->standing = REPORT_UNKNOWN;
+        else
+            c->standing = stats_ranges_overlap(&c->rate, &best->rate) ? REPORT_TIE : REPORT_BEHIND;
+    }
+}
+
+static void judge(struct report *r)
+{
+    size_t *group = mem_zalloc(r->experiment->target_count, sizeof(*group));
+    for (uint32_t w = 0; w < r->experiment->workload_count; w++) {
+        const struct experiment_workload *workload = &r->experiment->workloads[w];
+        for (size_t i = 0; i < workload->connection_count; i++) {
+            size_t count = report_group(r, w, workload->connections[i], group);
+            if (count != 0)
+                judge_group(r, group, count);
+        }
+    }
+    free(group);
+}
+
+/* Windows of a target that answered wrongly are not wanted. */
+static void count_missing(struct report *r)
+{
+    for (size_t i = 0; r->results.job.mode == MSG_MODE_RUN && i < r->design->cell_count; i++) {
+        const struct report_cell *c = &r->cells[i];
+        if (!r->targets[c->design->target].withheld && c->present < c->windows)
+            r->windows_missing += c->windows - c->present;
+    }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------- */
+
+static enum err read_experiment(struct report *r, struct err_detail *d)
+{
+    struct experiment_problems problems = {0};
+    struct experiment_options options = {.file = r->results.job.id};
+    const char *text = r->results.job.experiment_json;
+    enum err e = experiment_parse(text, strlen(text), &options, &r->experiment, &problems);
+    if (e != ERR_OK)
+        err_set(d, e, "job %s: its stored experiment cannot be read by this version: %s", r->results.job.id,
+                problems.count != 0 ? problems.items[0].text : err_text(e));
+    experiment_problems_fini(&problems);
+    return e;
+}
+
+enum err report_build(struct store *s, const char *job, struct report **out, struct err_detail *d)
+{
+    struct report *r = mem_zalloc(1, sizeof(*r));
+    enum err e = store_read_results(s, job, &r->results, d);
+    if (e == ERR_OK)
+        e = read_experiment(r, d);
+    if (e == ERR_OK)
+        e = design_build(r->experiment, &r->design, d);
+    if (e != ERR_OK) {
+        report_free(r);
+        return e;
+    }
+    build_targets(r);
+    r->cells = mem_zalloc(r->design->cell_count, sizeof(*r->cells));
+    for (size_t i = 0; i < r->design->cell_count; i++)
+        build_cell(r, i);
+    judge(r);
+    count_missing(r);
+    report_find_warnings(r);
+    *out = r;
+    return ERR_OK;
+}
+
+void report_free(struct report *r)
+{
+    if (r == NULL)
+        return;
+    mem_free_strings(&r->warnings.items, &r->warnings.count);
+    free(r->cells);
+    free(r->targets);
+    design_free(r->design);
+    experiment_free(r->experiment);
+    store_results_fini(&r->results);
+    free(r);
+}
