@@ -16,6 +16,7 @@ void accounts_merge(struct accounts *a, const struct accounts *from)
     a->wire_out += from->wire_out;
     a->idle_closes += from->idle_closes;
     a->idle_surplus += from->idle_surplus;
+    a->open_failures += from->open_failures;
     a->reconnects += from->reconnects;
 }
 

@@ -30,7 +30,9 @@ struct accounts {
     uint64_t wire_out;     /* bytes handed to the kernel */
     uint64_t idle_closes;  /* connections the peer closed between requests */
     uint64_t idle_surplus; /* connections given up because bytes came between requests */
-    uint64_t reconnects;   /* connections opened again in this phase, for whatever reason */
+    uint64_t
+        open_failures;   /* failed attempts to open a connection, whether a request failed with it or not */
+    uint64_t reconnects; /* connections opened again in this phase, for whatever reason */
 };
 
 void accounts_merge(struct accounts *a, const struct accounts *from);

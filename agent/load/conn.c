@@ -32,6 +32,33 @@ static void fail_to_open(struct worker *w, struct conn *c, int error)
     on_failed(w, c, &(struct conn_input){.error = error});
 }
 
+/* TCP only: no delay, and the source address whose turn it is. Returns an errno. */
+static int set_up_socket(const struct worker *w, const struct conn *c, int fd, sa_family_t family)
+{
+    if (family == AF_UNIX)
+        return 0;
+    int on = 1;
+    must(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
+    if (w->options->source_count == 0)
+        return 0;
+    const struct target_address *from =
+        &w->options->sources[(w->first_slot + c->slot) % w->options->source_count];
+    /* The port is chosen when connecting: one source address serves many destinations' worth of ports. */
+    must(setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on) == 0);
+    return bind(fd, (const struct sockaddr *)&from->addr, from->len) == 0 ? 0 : errno;
+}
+
+void conn_open_at(struct worker *w, struct conn *c, uint64_t at_ns)
+{
+    must(c->state == CONN_CLOSED);
+    if (at_ns <= w->now_ns) {
+        conn_open(w, c);
+        return;
+    }
+    c->state = CONN_BACKOFF;
+    worker_set_deadline(w, c, at_ns);
+}
+
 void conn_open(struct worker *w, struct conn *c)
 {
     must(c->state == CONN_CLOSED || c->state == CONN_BACKOFF);
@@ -45,9 +72,11 @@ void conn_open(struct worker *w, struct conn *c)
         fail_to_open(w, c, errno);
         return;
     }
-    if (a->addr.ss_family != AF_UNIX) {
-        int on = 1;
-        must(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
+    int error = set_up_socket(w, c, fd, a->addr.ss_family);
+    if (error != 0) {
+        close(fd);
+        fail_to_open(w, c, error);
+        return;
     }
     worker_set_deadline(w, c, w->now_ns + w->options->timeout_ns);
     transport_connect(w->transport, c->slot, fd, (const struct sockaddr *)&a->addr, a->len);
@@ -84,14 +113,19 @@ static void on_opened(struct worker *w, struct conn *c, const struct conn_input 
     worker_ready(w, c);
 }
 
-/* The request that would have gone out on this connection has failed with it. */
+/* The request that would have gone out on this connection, if one was waiting, has failed with it. */
 static void on_failed(struct worker *w, struct conn *c, const struct conn_input *in)
 {
     worker_cross_edges(w);
-    fault_note(&w->tally->faults[w->phase], FAULT_CONNECT, fault_cause_of_errno(in->error),
-               strerror(in->error));
-    w->accounts->scheduled++;
-    w->accounts->failed++;
+    w->accounts->open_failures++;
+    if (worker_wants_connection(w) && w->phase != PHASE_DRAIN) {
+        fault_note(&w->tally->faults[w->phase], FAULT_CONNECT, fault_cause_of_errno(in->error),
+                   strerror(in->error));
+        w->accounts->scheduled++;
+        w->accounts->failed++;
+        if (w->pacer.next_ns <= w->now_ns)
+            pacer_advance(&w->pacer);
+    }
     bool first = c->opens == 0 && c->failures == 0;
     conn_close(w, c);
     if (w->phase != PHASE_DRAIN) {
@@ -168,6 +202,13 @@ static void fail_answered(struct worker *w, struct conn *c, enum fault_cause cau
         hist_record(w->tally->failed, w->now_ns - c->intended_ns);
 }
 
+static void record_latency(struct worker *w, const struct conn *c)
+{
+    hist_record(w->tally->latency, w->now_ns - c->intended_ns);
+    if (w->options->open_loop)
+        hist_record(w->tally->service, w->now_ns - c->sent_ns);
+}
+
 /* Every whole answer ends here: counted in the phase in which it became whole. */
 static void on_complete(struct worker *w, struct conn *c, size_t surplus)
 {
@@ -188,9 +229,10 @@ static void on_complete(struct worker *w, struct conn *c, size_t surplus)
         w->accounts->ok++;
         w->accounts->body_bytes += r->body_len;
         if (w->phase == PHASE_WINDOW)
-            hist_record(w->tally->latency, w->now_ns - c->intended_ns);
+            record_latency(w, c);
     }
-    bool reusable = r->keep_alive && surplus == 0 && c->state != CONN_SENDING && !w->options->keep_alive_off;
+    bool reusable = r->keep_alive && surplus == 0 && c->state != CONN_SENDING &&
+                    !w->options->keep_alive_off && c->answered != w->options->requests_per_connection;
     if (!reusable) {
         reopen(w, c);
         return;

@@ -11,7 +11,7 @@ struct worker;
 
 #define CONN_STATES(X)                                                                                       \
     X(CLOSED, "closed")         /* before the run, and after its end */                                      \
-    X(BACKOFF, "backoff")       /* the last attempt failed; the deadline starts the next */                  \
+    X(BACKOFF, "backoff")       /* waits for the deadline, which starts the next attempt */                  \
     X(CONNECTING, "connecting") /* */                                                                        \
     X(READY, "ready")           /* open, no request */                                                       \
     X(SENDING, "sending")       /* the kernel has not taken the whole request yet */                         \
@@ -63,6 +63,9 @@ struct conn {
 
 void conn_init(struct conn *c, uint32_t slot);
 void conn_fini(struct conn *c);
+
+/* Will connect at `at_ns`, at once when that has passed. State CLOSED only. */
+void conn_open_at(struct worker *w, struct conn *c, uint64_t at_ns);
 
 /* Starts to connect. State CLOSED or BACKOFF only. */
 void conn_open(struct worker *w, struct conn *c);

@@ -18,6 +18,13 @@ enum {
     OPT_UNIX,
     OPT_NO_KEEPALIVE,
     OPT_BACKEND,
+    OPT_ARRIVALS,
+    OPT_STAGES,
+    OPT_SEED,
+    OPT_START_AT,
+    OPT_RAMP,
+    OPT_PER_CONNECTION,
+    OPT_SOURCE,
     OPT_VERSION
 };
 
@@ -25,11 +32,20 @@ static const struct args_option table[] = {
     {'c', "connections", "N", "connections in total (default 100)"},
     {'t', "threads", "N", "threads, each with its own loop (default 1)"},
     {'d', "duration", "TIME", "length of the measured window (default 10s)"},
+    {'R', "rate", "N", "open loop: requests per second in total, on a schedule"},
+    {OPT_STAGES, "stages", "LIST",
+     "open loop in stages, like 10s:1000,30s:1000-5000\n(instead of --rate and --duration)"},
+    {OPT_ARRIVALS, "arrivals", "KIND", "of an open loop: even (default) or poisson"},
+    {OPT_SEED, "seed", "N", "of Poisson arrivals (default 1)"},
     {OPT_WARMUP, "warmup", "TIME", "load before the window that is not measured (default 0)"},
     {'m', "method", "METHOD", "request method (default GET; POST with a body)"},
     {'H', "header", "'K: V'", "a request header; may be repeated"},
     {'b', "body", "TEXT|@FILE", "request body, or the file that holds it"},
     {OPT_NO_KEEPALIVE, "no-keepalive", NULL, "a new connection for every request"},
+    {OPT_PER_CONNECTION, "requests-per-connection", "N", "then the connection is replaced"},
+    {OPT_RAMP, "ramp", "TIME", "open the connections evenly over this time (default 0)"},
+    {OPT_SOURCE, "source", "ADDRESS", "send from this address; may be repeated: in turn"},
+    {OPT_START_AT, "start-at", "NS", "begin at this instant of CLOCK_MONOTONIC"},
     {OPT_TIMEOUT, "timeout", "TIME", "of a request and of opening a connection (default 10s)"},
     {OPT_DRAIN, "drain", "TIME", "how long to await answers after the window (default 5s)"},
     {OPT_UNIX, "unix-socket", "PATH", "connect to this socket; the URL still gives Host and path"},
@@ -111,7 +127,30 @@ static enum err take_option(struct options *o, int id, const char *value, struct
     case 't':
         return take_number(value, THREADS_MAX, &o->threads, "--threads", d);
     case 'd':
+        o->has_duration = true;
         return parse_duration(value, &o->duration_ns, "--duration", d);
+    case 'R':
+        o->open_loop = true;
+        return take_number(value, PACER_RATE_MAX, &o->rate_per_s, "--rate", d);
+    case OPT_STAGES:
+        o->open_loop = true;
+        return pacer_schedule_parse(&o->schedule, value, d);
+    case OPT_ARRIVALS:
+        e = take_word(value, (const char *const[]){"even", "poisson"}, 2, &word, "--arrivals", d);
+        o->schedule.arrivals = (enum pacer_arrivals)word;
+        return e;
+    case OPT_SEED:
+        return parse_u64(value, 0, UINT64_MAX, &o->seed, "--seed", d);
+    case OPT_START_AT:
+        return parse_u64(value, 1, UINT64_MAX, &o->start_at_ns, "--start-at", d);
+    case OPT_RAMP:
+        return parse_duration(value, &o->ramp_ns, "--ramp", d);
+    case OPT_PER_CONNECTION:
+        return parse_u64(value, 1, UINT64_MAX, &o->requests_per_connection, "--requests-per-connection", d);
+    case OPT_SOURCE:
+        if (o->source_count == TARGET_ADDRESSES_MAX)
+            return err_set(d, ERR_TOO_BIG, "--source: more than %u addresses", TARGET_ADDRESSES_MAX);
+        return target_parse_source(&o->sources[o->source_count++], value, d);
     case OPT_WARMUP:
         return parse_duration(value, &o->warmup_ns, "--warmup", d);
     case OPT_TIMEOUT:
@@ -153,6 +192,26 @@ static enum err take_option(struct options *o, int id, const char *value, struct
     }
 }
 
+/* Rate or stages become the schedule of the window, and the first rate that of the warm-up. */
+static enum err make_schedule(struct options *o, struct err_detail *d)
+{
+    if (o->rate_per_s != 0 && o->schedule.count != 0)
+        return err_set(d, ERR_INVALID, "--rate and --stages exclude each other");
+    if (o->schedule.count != 0 && o->has_duration)
+        return err_set(d, ERR_INVALID, "--duration: --stages say how long the window is");
+    if (o->schedule.count != 0) {
+        o->duration_ns = pacer_schedule_duration(&o->schedule);
+    } else {
+        o->schedule.stages[0] = (struct pacer_stage){o->duration_ns, o->rate_per_s, o->rate_per_s};
+        o->schedule.count = 1;
+    }
+    double first = o->schedule.stages[0].from_per_s;
+    o->warmup_schedule.arrivals = o->schedule.arrivals;
+    o->warmup_schedule.stages[0] = (struct pacer_stage){o->warmup_ns, first, first};
+    o->warmup_schedule.count = 1;
+    return ERR_OK;
+}
+
 static enum err check_whole(struct options *o, const struct args *a, struct err_detail *d)
 {
     char **operands = NULL;
@@ -164,12 +223,13 @@ static enum err check_whole(struct options *o, const struct args *a, struct err_
     if (o->connections < o->threads)
         return err_set(d, ERR_INVALID, "--threads: %u threads cannot share %u connections", o->threads,
                        o->connections);
-    return ERR_OK;
+    return o->open_loop ? make_schedule(o, d) : ERR_OK;
 }
 
 enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d)
 {
     *o = (struct options){.connections = 100,
+                          .seed = 1,
                           .threads = 1,
                           .duration_ns = 10 * NS_PER_S,
                           .drain_ns = 5 * NS_PER_S,

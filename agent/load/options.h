@@ -3,6 +3,8 @@
 /*
  * The command line of splitbench-load, checked. Owned by main; borrowed, unchanging, by everything else.
  */
+#include "agent/load/pacer.h"
+#include "agent/load/target.h"
 #include "agent/load/transport.h"
 #include "common/err.h"
 #include "common/limits.h"
@@ -30,6 +32,17 @@ struct options {
     uint64_t warmup_ns;
     uint64_t drain_ns;
     uint64_t timeout_ns; /* of a request, and of opening a connection */
+    bool open_loop;
+    uint32_t rate_per_s; /* --rate; 0: by stages */
+    bool has_duration;
+    struct pacer_schedule schedule; /* of the window, in open loop */
+    struct pacer_schedule warmup_schedule;
+    uint64_t seed;
+    uint64_t start_at_ns;             /* 0: as soon as the connections are open */
+    uint64_t ramp_ns;                 /* over which the connections are opened */
+    uint64_t requests_per_connection; /* 0: no limit */
+    struct target_address sources[TARGET_ADDRESSES_MAX];
+    size_t source_count;
     bool has_cpus;
     cpu_set_t cpus;
 };

@@ -26,6 +26,7 @@ static void put_accounts(struct json_writer *j, const char *key, const struct ac
     json_write_u64(j, "sent", a->sent);
     json_write_u64(j, "responses", a->responses);
     json_write_u64(j, "reconnects", a->reconnects);
+    json_write_u64(j, "open_failures", a->open_failures);
     json_write_u64(j, "idle_closes", a->idle_closes);
     json_write_u64(j, "idle_surplus", a->idle_surplus);
     json_write_close(j);
@@ -115,6 +116,37 @@ static void put_hist(struct json_writer *j, const char *key, const struct hist *
     buf_fini(&text);
 }
 
+static void put_open_loop(struct json_writer *j, const struct tally *y, const struct options *o)
+{
+    json_write_object(j, "open_loop");
+    json_write_string(j, "arrivals", o->schedule.arrivals == ARRIVALS_EVEN ? "even" : "poisson");
+    json_write_double(j, "planned", pacer_schedule_total(&o->schedule));
+    json_write_u64(j, "late", y->audit.late);
+    if (o->schedule.count == 1 && audit_gap_cv(&y->audit) >= 0)
+        json_write_double(j, "gap_cv", audit_gap_cv(&y->audit));
+    else
+        json_write_null(j, "gap_cv");
+    json_write_u64(j, "burst_max_per_ms", y->audit.burst_max);
+    put_figures(j, "service_ns", y->service);
+    put_hist(j, "service_hist", y->service);
+    put_figures(j, "send_lag_ns", y->send_lag);
+    put_hist(j, "send_lag_hist", y->send_lag);
+    put_figures(j, "own_lag_ns", y->own_lag);
+    json_write_close(j);
+}
+
+static void put_verdict(struct json_writer *j, const struct audit_verdict *v)
+{
+    json_write_object(j, "generator_limited");
+    json_write_bool(j, "verdict", v->limit != LIMIT_NONE);
+    if (v->limit != LIMIT_NONE) {
+        json_write_string(j, "reason", audit_limit_text(v->limit));
+        json_write_double(j, "value", v->value);
+        json_write_double(j, "limit", v->bound);
+    }
+    json_write_close(j);
+}
+
 enum err result_json(struct buf *out, const struct run_result *r, const struct options *o,
                      const struct target *t)
 {
@@ -126,7 +158,7 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct o
     json_write_string(&j, "format", RESULT_FORMAT);
     json_write_string(&j, "version", SPLITBENCH_BUILD);
     json_write_string(&j, "url", t->url);
-    json_write_string(&j, "mode", "closed");
+    json_write_string(&j, "mode", o->open_loop ? "open" : "closed");
     json_write_u64(&j, "connections", o->connections);
     json_write_u64(&j, "threads", o->threads);
     json_write_string(&j, "backend", r->backend);
@@ -150,11 +182,19 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct o
     put_figures(&j, "timeouts_ns", y->timeouts);
     put_figures(&j, "failed_ns", y->failed);
     put_figures(&j, "connect_ns", y->connect);
+    put_figures(&j, "loop_lag_ns", y->loop_lag);
+    if (o->open_loop)
+        put_open_loop(&j, y, o);
     json_write_object(&j, "cpu");
     json_write_u64(&j, "user_ns", y->cpu_user_ns);
     json_write_u64(&j, "system_ns", y->cpu_system_ns);
     json_write_close(&j);
+    json_write_array(&j, "threads_busy");
+    for (uint32_t i = 0; i < o->threads; i++)
+        json_write_double(&j, NULL, r->thread_shares[i]);
+    json_write_close(&j);
     json_write_u64(&j, "rss_bytes_max", r->rss_bytes_max);
+    put_verdict(&j, &r->verdict);
     json_write_close(&j);
     enum err e = json_write_end(&j);
     return e == ERR_OK ? buf_append_text(out, "\n") : e;

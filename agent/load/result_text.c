@@ -75,6 +75,21 @@ static void print_accounts(const struct tally *y)
                before->scheduled, before->ok, before->failed, before->in_flight);
 }
 
+static void print_open_loop(const struct tally *y)
+{
+    char a[32];
+    char b[32];
+    printf("  service      50 %% %s", latency_text(hist_percentile(y->service, 50), a, sizeof a));
+    printf(", 99 %% %s (from sending; latency counts from when a request was due)\n",
+           latency_text(hist_percentile(y->service, 99), b, sizeof b));
+    printf("  send lag     50 %% %s", latency_text(hist_percentile(y->send_lag, 50), a, sizeof a));
+    printf(", 99 %% %s, %" PRIu64 " late by more than 1ms",
+           latency_text(hist_percentile(y->send_lag, 99), b, sizeof b), y->audit.late);
+    if (audit_gap_cv(&y->audit) >= 0)
+        printf(", gap CV %.2f", audit_gap_cv(&y->audit));
+    puts("");
+}
+
 void result_text(const struct run_result *r, const struct options *o, const struct target *t)
 {
     const struct tally *y = r->tally;
@@ -97,9 +112,18 @@ void result_text(const struct run_result *r, const struct options *o, const stru
     puts("");
     print_faults("failures", &y->faults[PHASE_WINDOW]);
     print_faults("failures before the window", &y->faults[PHASE_WARMUP]);
+    if (o->open_loop)
+        print_open_loop(y);
     uint64_t cpu_ns = y->cpu_user_ns + y->cpu_system_ns;
     printf("  own cost     %.0f %% of a CPU", seconds > 0 ? (double)cpu_ns / (double)window_ns * 100 : 0);
     if (w->responses != 0)
         printf(", %s a request", latency_text(cpu_ns / w->responses, a, sizeof a));
     printf(", %s\n", bytes_text((double)r->rss_bytes_max, b, sizeof b));
+    if (r->verdict.limit == LIMIT_CPU)
+        printf("  NOTE         a thread was busy for %.0f %% of the window: the generator may have been the "
+               "limit\n",
+               r->verdict.value * 100);
+    else if (r->verdict.limit == LIMIT_LAG)
+        printf("  NOTE         requests left up to %s late by the generator's own fault (99 %%)\n",
+               latency_text((uint64_t)r->verdict.value, a, sizeof a));
 }

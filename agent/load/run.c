@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -110,7 +111,7 @@ static void await_window_end(struct run *run)
 /* Until every connection has opened or failed, but no longer than opening one may take. */
 static bool await_connections(struct run *run)
 {
-    uint64_t deadline_ns = clock_now_ns() + run->options->timeout_ns + NS_PER_S;
+    uint64_t deadline_ns = clock_now_ns() + run->options->ramp_ns + run->options->timeout_ns + NS_PER_S;
     while (atomic_load(&run->shared.settled) < run->worker_count && clock_now_ns() < deadline_ns)
         if (!sleep_until(run, clock_now_ns() + SETTLE_POLL_NS))
             return false;
@@ -120,18 +121,27 @@ static bool await_connections(struct run *run)
     return false;
 }
 
-static void conduct(struct run *run)
+static enum err conduct(struct run *run, struct err_detail *d)
 {
     const struct options *o = run->options;
     bool going = await_connections(run);
     uint64_t begin_ns = clock_now_ns() + NOTICE_NS;
-    if (!going) {
+    bool too_late = o->start_at_ns != 0 && o->start_at_ns < begin_ns;
+    if (!going || too_late) {
         set_edges(run, begin_ns, begin_ns, begin_ns);
-        return;
+        return too_late && going
+                   ? err_set(d, ERR_TIMEOUT,
+                             "--start-at: the instant had passed when the connections were open, "
+                             "%" PRIu64 " ms too late",
+                             (begin_ns - o->start_at_ns) / NS_PER_MS)
+                   : ERR_OK;
     }
+    if (o->start_at_ns != 0)
+        begin_ns = o->start_at_ns;
     uint64_t start_ns = begin_ns + o->warmup_ns;
     set_edges(run, begin_ns, start_ns, start_ns + o->duration_ns);
     await_window_end(run);
+    return ERR_OK;
 }
 
 static enum err start_workers(struct run *run, const struct target *t, const struct request *r,
@@ -174,8 +184,18 @@ static void collect(struct run *run, struct run_result *out)
                                .interrupted = run->interrupted,
                                .backend = run->workers[0]->transport->ops->name,
                                .rss_bytes_max = (uint64_t)u.ru_maxrss * 1024};
-    for (uint32_t i = 0; i < run->worker_count; i++)
-        tally_merge(out->tally, run->workers[i]->tally);
+    double window = (double)(out->window_end_ns - out->window_start_ns);
+    double busiest = 0;
+    out->thread_shares = mem_zalloc(run->worker_count, sizeof(double));
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        const struct tally *t = run->workers[i]->tally;
+        tally_merge(out->tally, t);
+        double share = window > 0 ? (double)(t->cpu_user_ns + t->cpu_system_ns) / window : 0;
+        out->thread_shares[i] = share;
+        busiest = share > busiest ? share : busiest;
+    }
+    out->verdict =
+        audit_judge(busiest, run->options->open_loop ? out->tally->own_lag : NULL, out->tally->latency);
 }
 
 enum err run_load(struct run_result *out, const struct options *o, const struct target *t,
@@ -185,7 +205,7 @@ enum err run_load(struct run_result *out, const struct options *o, const struct 
     block_signals();
     enum err e = start_workers(&run, t, r, d);
     if (e == ERR_OK) {
-        conduct(&run);
+        e = conduct(&run, d);
     } else {
         uint64_t now = clock_now_ns();
         set_edges(&run, now, now, now);
@@ -203,5 +223,6 @@ enum err run_load(struct run_result *out, const struct options *o, const struct 
 void run_result_fini(struct run_result *r)
 {
     tally_free(r->tally);
-    r->tally = NULL;
+    free(r->thread_shares);
+    *r = (struct run_result){0};
 }

@@ -17,6 +17,8 @@ struct run_result {
     bool interrupted;    /* ended early by a signal; the window is shorter then */
     const char *backend; /* static text */
     uint64_t rss_bytes_max;
+    double *thread_shares; /* of the window that each thread was on a CPU */
+    struct audit_verdict verdict;
 };
 
 /* Blocks until the run is over. SIGINT and SIGTERM end it early: there is a result all the same. */

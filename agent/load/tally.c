@@ -9,6 +9,10 @@ struct tally *tally_new(void)
     t->failed = hist_new();
     t->timeouts = hist_new();
     t->connect = hist_new();
+    t->service = hist_new();
+    t->send_lag = hist_new();
+    t->own_lag = hist_new();
+    t->loop_lag = hist_new();
     return t;
 }
 
@@ -20,6 +24,10 @@ void tally_free(struct tally *t)
     hist_free(t->failed);
     hist_free(t->timeouts);
     hist_free(t->connect);
+    hist_free(t->service);
+    hist_free(t->send_lag);
+    hist_free(t->own_lag);
+    hist_free(t->loop_lag);
     free(t);
 }
 
@@ -35,6 +43,11 @@ void tally_merge(struct tally *t, const struct tally *from)
     hist_merge(t->failed, from->failed);
     hist_merge(t->timeouts, from->timeouts);
     hist_merge(t->connect, from->connect);
+    hist_merge(t->service, from->service);
+    hist_merge(t->send_lag, from->send_lag);
+    hist_merge(t->own_lag, from->own_lag);
+    hist_merge(t->loop_lag, from->loop_lag);
+    audit_merge(&t->audit, &from->audit);
     t->cpu_user_ns += from->cpu_user_ns;
     t->cpu_system_ns += from->cpu_system_ns;
 }

@@ -4,6 +4,7 @@
  * Everything one worker measures. Owned by the worker while it runs; merged into one by main afterwards.
  */
 #include "agent/load/accounts.h"
+#include "agent/load/audit.h"
 #include "agent/load/fault.h"
 #include "common/hist.h"
 
@@ -17,7 +18,12 @@ struct tally {
     struct hist *failed;               /* answered but failed requests of the window */
     struct hist *timeouts;             /* requests of the window that timed out: at least this long */
     struct hist *connect;              /* every connection opened: ns to open it */
-    uint64_t cpu_user_ns;              /* of the thread in the window */
+    struct hist *service;              /* open loop: ok requests of the window, from when they were sent */
+    struct hist *send_lag;             /* open loop: from due to sent, requests of the window */
+    struct hist *own_lag;              /* of those, the ones for which a connection was free */
+    struct hist *loop_lag;             /* how late the loop came to its ticks in the window */
+    struct audit audit;
+    uint64_t cpu_user_ns; /* of the thread in the window */
     uint64_t cpu_system_ns;
 };
 

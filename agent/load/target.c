@@ -161,6 +161,23 @@ enum err target_resolve(struct target *t, uint64_t timeout_ns, struct err_detail
     return ERR_OK;
 }
 
+enum err target_parse_source(struct target_address *a, const char *text, struct err_detail *d)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    *a = (struct target_address){0};
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) {
+        memcpy(&a->addr, &v4, sizeof v4);
+        a->len = sizeof v4;
+    } else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1) {
+        memcpy(&a->addr, &v6, sizeof v6);
+        a->len = sizeof v6;
+    } else {
+        return err_set(d, ERR_INVALID, "--source: '%s' is not an IPv4 or IPv6 address", text);
+    }
+    return ERR_OK;
+}
+
 const char *target_address_text(const struct target_address *a, char *out, size_t size)
 {
     if (a->addr.ss_family == AF_UNIX) {

@@ -4,6 +4,7 @@
 #include "common/mem.h"
 
 #include <errno.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 /* How often a worker looks at what main wants: an early end is announced further ahead than this. */
@@ -77,6 +78,7 @@ enum err worker_new(struct worker **out, const struct worker_config *config, str
     w->phase = PHASE_WARMUP;
     w->accounts = &w->tally->accounts[PHASE_WARMUP];
     w->edge_ns = UINT64_MAX;
+    w->pacer.next_ns = UINT64_MAX;
     w->next_deadline_ns = UINT64_MAX;
     *out = w;
     return ERR_OK;
@@ -105,8 +107,20 @@ static void read_cpu(uint64_t *user_ns, uint64_t *system_ns)
     *system_ns = (uint64_t)u.ru_stime.tv_sec * NS_PER_S + (uint64_t)u.ru_stime.tv_usec * NS_PER_US;
 }
 
+/* What was due before the edge and is still unsent will never be sent: the next phase has its own schedule.
+ */
+static void give_up_queue(struct worker *w)
+{
+    for (; w->pacer.next_ns < w->edge_ns; pacer_advance(&w->pacer)) {
+        w->accounts->scheduled++;
+        w->accounts->never_sent++;
+    }
+    w->pacer.next_ns = UINT64_MAX;
+}
+
 static void enter_phase(struct worker *w, enum run_phase phase)
 {
+    give_up_queue(w);
     w->accounts->in_flight = w->in_flight;
     w->phase = phase;
     w->accounts = &w->tally->accounts[phase];
@@ -116,7 +130,11 @@ static void enter_phase(struct worker *w, enum run_phase phase)
 
 static void enter_window(struct worker *w)
 {
+    uint64_t start_ns = w->edge_ns;
     enter_phase(w, PHASE_WINDOW);
+    if (w->options->open_loop)
+        pacer_init(&w->pacer, &w->options->schedule, start_ns, w->index, w->options->threads,
+                   w->options->seed);
     read_cpu(&w->cpu_start_user_ns, &w->cpu_start_system_ns);
 }
 
@@ -167,10 +185,27 @@ static void send_now(struct worker *w, struct conn *c)
     conn_send(w, c, w->now_ns);
 }
 
+/* Open loop: the request that is due goes out. */
+static void send_due(struct worker *w, struct conn *c)
+{
+    uint64_t intended_ns = w->pacer.next_ns;
+    pacer_advance(&w->pacer);
+    w->accounts->scheduled++;
+    if (w->phase == PHASE_WINDOW) {
+        hist_record(w->tally->send_lag, w->now_ns - intended_ns);
+        audit_send(&w->tally->audit, intended_ns, w->now_ns);
+    }
+    conn_send(w, c, intended_ns);
+}
+
 void worker_ready(struct worker *w, struct conn *c)
 {
-    if (w->loading) {
+    if (w->loading && !w->options->open_loop) {
         send_now(w, c);
+        return;
+    }
+    if (w->pacer.next_ns <= w->now_ns) {
+        send_due(w, c);
         return;
     }
     w->idle[(w->idle_head + w->idle_count) % w->conn_count] = c->slot;
@@ -210,12 +245,26 @@ void worker_settled(struct worker *w, bool opened)
 
 /* --- the loop --- */
 
+/* Requests that are due and for which a connection is free. */
+static void pace(struct worker *w)
+{
+    while (w->pacer.next_ns <= w->now_ns && w->idle_count != 0) {
+        if (w->phase == PHASE_WINDOW)
+            hist_record(w->tally->own_lag, w->now_ns - w->pacer.next_ns);
+        send_due(w, take_idle(w));
+    }
+}
+
 static void begin(struct worker *w)
 {
+    const struct options *o = w->options;
     w->loading = true;
+    if (o->open_loop && o->warmup_ns != 0)
+        pacer_init(&w->pacer, &o->warmup_schedule, atomic_load(&w->shared->begin_ns), w->index, o->threads,
+                   o->seed);
     read_edge(w);
     worker_cross_edges(w);
-    while (w->loading && w->idle_count != 0)
+    while (!o->open_loop && w->loading && w->idle_count != 0)
         send_now(w, take_idle(w));
 }
 
@@ -236,6 +285,8 @@ static void sweep(struct worker *w)
 /* Slow business, every TICK_NS: what does main want, and what may it know? */
 static void tick(struct worker *w)
 {
+    if (w->phase == PHASE_WINDOW)
+        hist_record(w->tally->loop_lag, w->now_ns - w->tick_ns);
     w->tick_ns = w->now_ns + TICK_NS;
     uint64_t begin_ns = atomic_load_explicit(&w->shared->begin_ns, memory_order_acquire);
     bool begun = w->edge_ns != UINT64_MAX;
@@ -255,6 +306,12 @@ static uint64_t earliest(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t next_wake(const struct worker *w)
+{
+    uint64_t wake_ns = earliest(earliest(w->tick_ns, w->edge_ns), w->next_deadline_ns);
+    return w->idle_count != 0 ? earliest(wake_ns, w->pacer.next_ns) : wake_ns;
+}
+
 static void pin(const struct worker *w)
 {
     if (!w->options->has_cpus)
@@ -268,13 +325,20 @@ static void pin(const struct worker *w)
     (void)pthread_setaffinity_np(pthread_self(), sizeof one, &one); /* main has checked the set */
 }
 
+/* When this connection is opened, after the start. */
+static uint64_t ramp_share(const struct worker *w, uint32_t i)
+{
+    return w->options->ramp_ns / w->options->connections * (w->first_slot + i);
+}
+
 static void *run(void *arg)
 {
     struct worker *w = arg;
     pin(w);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL); /* ns; the default of 50 us would make every paced request late */
     w->now_ns = clock_now_ns();
     for (uint32_t i = 0; i < w->conn_count; i++)
-        conn_open(w, &w->conns[i]);
+        conn_open_at(w, &w->conns[i], w->now_ns + ramp_share(w, i));
     while (!w->done) {
         if (!w->heard) /* else the last event has just read the clock */
             w->now_ns = clock_now_ns();
@@ -284,10 +348,11 @@ static void *run(void *arg)
             tick(w);
         if (w->now_ns >= w->next_deadline_ns)
             sweep(w);
+        pace(w);
         if (w->phase == PHASE_DRAIN && w->in_flight == 0)
             end(w);
         if (!w->done)
-            transport_wait(w->transport, earliest(earliest(w->tick_ns, w->edge_ns), w->next_deadline_ns));
+            transport_wait(w->transport, next_wake(w));
     }
     for (uint32_t i = 0; i < w->conn_count; i++)
         conn_close(w, &w->conns[i]);

@@ -7,6 +7,7 @@
  */
 #include "agent/load/conn.h"
 #include "agent/load/options.h"
+#include "agent/load/pacer.h"
 #include "agent/load/quick.h"
 #include "agent/load/request.h"
 #include "agent/load/tally.h"
@@ -40,6 +41,7 @@ struct worker {
     enum run_phase phase;
     bool loading; /* between begin and the window's end: requests may be sent */
     uint64_t in_flight;
+    struct pacer pacer;        /* open loop; never due in closed loop */
     struct accounts *accounts; /* of the phase */
     struct quick quick;
     uint64_t next_deadline_ns; /* no connection's deadline is earlier */
@@ -82,6 +84,12 @@ void worker_join(struct worker *w);
 void worker_free(struct worker *w); /* after worker_join, or never started */
 
 /* For conn.c. */
+
+/* In open loop, whether a request is waiting for a connection; in closed loop one always is. */
+static inline bool worker_wants_connection(const struct worker *w)
+{
+    return !w->loading || !w->options->open_loop || w->pacer.next_ns <= w->now_ns;
+}
 
 /* A connection can take a request: sends the next one or puts it among the idle. */
 void worker_ready(struct worker *w, struct conn *c);
