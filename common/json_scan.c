@@ -1,6 +1,7 @@
 #include "common/json_scan.h"
 
 #include "common/mem.h"
+#include "common/utf8.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -18,25 +19,6 @@ struct scanner {
     bool comments;
     struct err_detail *d;
 };
-
-size_t json_utf8_len(const char *p, size_t left)
-{
-    const unsigned char *u = (const unsigned char *)p;
-    if (left == 0)
-        return 0;
-    if (u[0] < 0x80)
-        return 1;
-    size_t n = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : 2;
-    if (u[0] < 0xc2 || u[0] > 0xf4 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((u[i] & 0xc0) != 0x80)
-            return 0;
-    if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
-        (u[0] == 0xf4 && u[1] > 0x8f))
-        return 0;
-    return n;
-}
 
 #define FAIL(c, ...)          fail_at(c, (c)->line, (c)->column, ERR_INVALID, __VA_ARGS__)
 #define FAIL_AT(c, mark, ...) fail_at(c, (mark)->line, (mark)->column, ERR_INVALID, __VA_ARGS__)
@@ -83,7 +65,7 @@ static enum err add_mark(struct scanner *c, const struct json_mark *mark)
 static const char *found(const struct scanner *c, char out[24])
 {
     int ch = peek(c);
-    size_t n = json_utf8_len(c->text + c->pos, c->len - c->pos);
+    size_t n = utf8_len(c->text + c->pos, c->len - c->pos);
     if (ch < 0)
         snprintf(out, 24, "the end of the text");
     else if (n > 1 || (n == 1 && isprint(ch)))
@@ -111,7 +93,7 @@ static enum err skip_comment(struct scanner *c)
             break;
         if (ch < 0)
             return FAIL_AT(c, &start, "comment is not closed: */ is missing");
-        size_t n = json_utf8_len(c->text + c->pos, c->len - c->pos);
+        size_t n = utf8_len(c->text + c->pos, c->len - c->pos);
         if (n == 0 || (ch < 0x20 && ch != '\t' && ch != '\r' && ch != '\n'))
             return FAIL(c, "byte 0x%02x is not UTF-8 text", (unsigned)ch);
         step(c, n);
@@ -185,7 +167,7 @@ static enum err scan_string(struct scanner *c)
     step(c, 1);
     while (e == ERR_OK) {
         int ch = peek(c);
-        size_t n = json_utf8_len(c->text + c->pos, c->len - c->pos);
+        size_t n = utf8_len(c->text + c->pos, c->len - c->pos);
         if (ch < 0 || ch == '\n')
             return FAIL_AT(c, &mark, "string is not closed on its line: write a line break as \\n");
         if (n == 0)

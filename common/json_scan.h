@@ -31,8 +31,4 @@ NODISCARD enum err json_scan(struct json_scan *s, char *text, size_t len, bool c
                              struct err_detail *d);
 void json_scan_fini(struct json_scan *s);
 
-/* Length of the UTF-8 sequence at `p`, at most `left` bytes; 0 when it is none (overlong and surrogates
- * included). */
-size_t json_utf8_len(const char *p, size_t left);
-
 #endif

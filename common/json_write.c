@@ -1,6 +1,6 @@
 #include "common/json_write.h"
 
-#include "common/json_scan.h"
+#include "common/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -43,7 +43,7 @@ static void put_quoted(struct json_writer *w, const char *text, size_t len)
     size_t plain = 0; /* start of what can go out as it is */
     for (size_t i = 0; i < len;) {
         unsigned char ch = (unsigned char)text[i];
-        size_t n = json_utf8_len(text + i, len - i);
+        size_t n = utf8_len(text + i, len - i);
         const char *name = ch != '\0' ? strchr(named, ch) : NULL;
         if (n != 0 && ch >= 0x20 && name == NULL) {
             i += n;

@@ -4,11 +4,11 @@
 
 #include "common/buf.h"
 #include "common/mem.h"
+#include "common/sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <mbedtls/sha256.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +201,7 @@ static void finish(struct experiment_reader *r, struct experiment *e)
                  LIMIT_RESOLVED_BYTES);
         reader_problem_at(r, 0, 0, text);
     }
-    must(mbedtls_sha256_ret((const unsigned char *)e->resolved_json, len, e->hash, 0) == 0);
+    sha256_of(e->resolved_json, len, e->hash);
 }
 
 static enum err read_text(struct experiment_reader *r, const char *text, size_t len, struct experiment **out)
