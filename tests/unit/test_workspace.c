@@ -124,7 +124,8 @@ static void expect_content(const struct fixture *f, const char *path, const char
 {
     char *got = content_of(f, path, NULL);
     if (expected == NULL ? got != NULL : got == NULL || strcmp(got, expected) != 0)
-        fail_msg("%s: expected %s, got %s", path, expected, got);
+        fail_msg("%s: expected %s, got %s", path, expected != NULL ? expected : "nothing",
+                 got != NULL ? got : "nothing");
     free(got);
 }
 
