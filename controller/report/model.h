@@ -59,7 +59,7 @@ struct report_target {
     const char *failed_check; /* the first one; borrowed from the results, as the next */
     const char *why;          /* what was wrong, with the round it happened in */
     uint32_t failed_round;
-    struct stats_summary startup_ns; /* over good runs that waited for an answer */
+    struct stats_summary startup_ns; /* over runs that came up and answered rightly */
     struct stats_summary rss_before_bytes;
     struct stats_summary rss_after_bytes;
 };

@@ -56,13 +56,13 @@ static void summarise_runs(const struct report *r, uint32_t target, struct repor
     size_t afters = 0;
     for (size_t i = 0; i < r->results.run_count; i++) {
         const struct store_read_run *run = &r->results.runs[i];
-        if (run->target != target || !run->ok)
-            continue;
+        if (run->target != target || run->failed_check[0] != '\0')
+            continue;             /* one that died later started all the same */
         if (run->startup_ns != 0) /* 0: nothing was waited for */
             startup[startups++] = (double)run->startup_ns;
         if (run->rss_before_bytes != 0)
             before[befores++] = (double)run->rss_before_bytes;
-        if (run->ended && run->rss_after_bytes != 0)
+        if (run->ok && run->ended && run->rss_after_bytes != 0)
             after[afters++] = (double)run->rss_after_bytes;
     }
     stats_summarise(startup, startups, &t->startup_ns);

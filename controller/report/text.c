@@ -370,7 +370,7 @@ static void put_failures(struct page *p)
                                   t->failed_check, t->failed_round + 1, why));
         else
             wrap_owned(p, "  !", 4,
-                       mem_printf("%s failed in %zu of %zu starts, first in round %u: %s", target_name(p, i),
+                       mem_printf("%s failed in %zu of %zu runs, first in round %u: %s", target_name(p, i),
                                   t->failed_starts, t->starts, t->failed_round + 1, why));
     }
 }
@@ -399,6 +399,26 @@ static void put_invalid(struct page *p)
 
 /* ---- bottom: how to read it ------------------------------------------------------------------------ */
 
+/* How often ranges of two equal targets would not overlap: 2 / C(2n, n), docs/statistics.md. */
+static void put_chance(struct page *p)
+{
+    size_t n = SIZE_MAX; /* the fewest rounds that a difference rests on */
+    for (size_t i = 0; i < p->r->design->cell_count; i++) {
+        const struct report_cell *c = &p->r->cells[i];
+        bool judged = c->standing == REPORT_BEHIND || (c->standing == REPORT_BEST && c->rate.n >= 2);
+        n = judged && c->rate.n < n ? c->rate.n : n;
+    }
+    double chance = 2;
+    for (size_t k = 1; k <= n; k++)
+        chance *= (double)k / (double)(n + k);
+    wrap_owned(p, "  -8.0%", 14,
+               chance >= 0.001
+                   ? mem_printf("behind the best: none of its rounds reached the slowest round of the best; "
+                                "with %zu rounds, two equal servers would look so in %.2g%% of cases",
+                                n, 100 * chance)
+                   : mem_strdup("behind the best: none of its rounds reached the slowest round of the best"));
+}
+
 static void put_legend(struct page *p)
 {
     bool seen[REPORT_STANDING_COUNT] = {false};
@@ -419,7 +439,7 @@ static void put_legend(struct page *p)
              "between "
              "rounds");
     if (seen[REPORT_BEHIND])
-        wrap(p, "  -8.0%", 14, "behind the best: none of its rounds reached the slowest round of the best");
+        put_chance(p);
     if (seen[REPORT_UNKNOWN])
         wrap(p, "  ?", 14,
              "one round only: the spread between rounds is not known, and the order means nothing");

@@ -33,7 +33,10 @@ static void warn_of_state(struct report *r)
     const struct store_job *job = &r->results.job;
     size_t missing = r->windows_missing;
     const char *state = store_job_state_name(job->state);
-    const char *cause = job->cause[0] != '\0' ? job->cause : "no cause was stored";
+    char *cause = mem_strdup(job->cause[0] != '\0' ? job->cause : "no cause was stored");
+    size_t len = strlen(cause);
+    if (cause[len - 1] == '.') /* the sentence goes on */
+        cause[len - 1] = '\0';
     char *windows = missing != 0
                         ? mem_printf(" %zu of %zu windows are missing.", missing, r->design->window_count)
                         : mem_strdup("");
@@ -60,6 +63,7 @@ static void warn_of_state(struct report *r)
         break;
     }
     free(windows);
+    free(cause);
 }
 
 static void warn_of_gaps(struct report *r)

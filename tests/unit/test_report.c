@@ -320,6 +320,9 @@ static void test_standings(void **state)
     assert_says(text, "tie -1.1%");
     assert_says(text, "-79.8%");
     free(text);
+    text = text_of(r, 200);
+    assert_says(text, "with 3 rounds, two equal servers would look so in 10% of cases");
+    free(text);
     report_free(r);
 }
 
@@ -420,7 +423,7 @@ static void test_a_failed_start_is_told(void **state)
     assert_int_equal(r->targets[NGINX].startup_ns.n, 1);
     assert_int_equal(cell_of(r, NGINX, 10)->rate.n, 1);
     char *text = text_of(r, 80);
-    assert_says(text, "nginx failed in 1 of 2 starts, first in round 1: not ready after 10s:");
+    assert_says(text, "nginx failed in 1 of 2 runs, first in round 1: not ready after 10s:");
     assert_says(text, "2, 1 bad");
     free(text);
     report_free(r);
