@@ -1,15 +1,8 @@
 #include "agent/load/conn.h"
 
+#include "agent/load/conn_opening.h"
 #include "agent/load/worker.h"
-#include "common/clock.h"
 
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <unistd.h>
-
-#define BACKOFF_FIRST_NS (1 * NS_PER_MS)
-#define BACKOFF_LAST_NS  (1 * NS_PER_S)
 /* Of a body that nobody looks at: below this a copy costs less than the extra call. */
 #define SKIP_BYTES_MIN (16u * 1024u)
 
@@ -21,65 +14,7 @@ void conn_init(struct conn *c, uint32_t slot)
 void conn_fini(struct conn *c)
 {
     response_fini(&c->response);
-}
-
-/* --- opening --- */
-
-static void on_failed(struct worker *w, struct conn *c, const struct conn_input *in);
-
-static void fail_to_open(struct worker *w, struct conn *c, int error)
-{
-    on_failed(w, c, &(struct conn_input){.error = error});
-}
-
-/* TCP only: no delay, and the source address whose turn it is. Returns an errno. */
-static int set_up_socket(const struct worker *w, const struct conn *c, int fd, sa_family_t family)
-{
-    if (family == AF_UNIX)
-        return 0;
-    int on = 1;
-    must(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
-    if (w->options->source_count == 0)
-        return 0;
-    const struct target_address *from =
-        &w->options->sources[(w->first_slot + c->slot) % w->options->source_count];
-    /* The port is chosen when connecting: one source address serves many destinations' worth of ports. */
-    must(setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on) == 0);
-    return bind(fd, (const struct sockaddr *)&from->addr, from->len) == 0 ? 0 : errno;
-}
-
-void conn_open_at(struct worker *w, struct conn *c, uint64_t at_ns)
-{
-    must(c->state == CONN_CLOSED);
-    if (at_ns <= w->now_ns) {
-        conn_open(w, c);
-        return;
-    }
-    c->state = CONN_BACKOFF;
-    worker_set_deadline(w, c, at_ns);
-}
-
-void conn_open(struct worker *w, struct conn *c)
-{
-    must(c->state == CONN_CLOSED || c->state == CONN_BACKOFF);
-    const struct target *t = w->target;
-    const struct target_address *a = &t->addresses[(w->first_slot + c->slot) % t->address_count];
-    c->state = CONN_CONNECTING;
-    c->opening_ns = w->now_ns;
-    c->answered = 0;
-    int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | w->transport->ops->socket_flags, 0);
-    if (fd < 0) {
-        fail_to_open(w, c, errno);
-        return;
-    }
-    int error = set_up_socket(w, c, fd, a->addr.ss_family);
-    if (error != 0) {
-        close(fd);
-        fail_to_open(w, c, error);
-        return;
-    }
-    worker_set_deadline(w, c, w->now_ns + w->options->timeout_ns);
-    transport_connect(w->transport, c->slot, fd, (const struct sockaddr *)&a->addr, a->len);
+    tls_free(c->tls);
 }
 
 void conn_close(struct worker *w, struct conn *c)
@@ -87,6 +22,9 @@ void conn_close(struct worker *w, struct conn *c)
     if (c->state == CONN_READY)
         worker_unready(w, c);
     transport_close(w->transport, c->slot);
+    tls_free(c->tls);
+    c->tls = NULL;
+    c->send_pending = false;
     c->state = CONN_CLOSED;
     c->deadline_ns = UINT64_MAX;
 }
@@ -98,56 +36,38 @@ static void reopen(struct worker *w, struct conn *c)
         conn_open(w, c);
 }
 
-static void on_opened(struct worker *w, struct conn *c, const struct conn_input *in)
+/* --- sending --- */
+
+void conn_flush(struct worker *w, struct conn *c)
 {
-    (void)in;
-    hist_record(w->tally->connect, w->now_ns - c->opening_ns);
-    c->state = CONN_READY;
-    c->deadline_ns = UINT64_MAX;
-    bool first = c->opens == 0 && c->failures == 0;
-    c->failures = 0;
-    if (c->opens++ != 0)
-        w->accounts->reconnects++;
-    if (first)
-        worker_settled(w, true);
-    worker_ready(w, c);
+    const uint8_t *data = NULL;
+    size_t len = 0;
+    if (c->send_pending || !tls_take_output(c->tls, &data, &len))
+        return;
+    w->accounts->wire_out += len;
+    c->send_pending = !transport_send(w->transport, c->slot, data, len);
 }
 
-/* The request that would have gone out on this connection, if one was waiting, has failed with it. */
-static void on_failed(struct worker *w, struct conn *c, const struct conn_input *in)
+static void send_bytes(struct worker *w, struct conn *c, const uint8_t *data, size_t len)
 {
-    worker_cross_edges(w);
-    w->accounts->open_failures++;
-    if (worker_wants_connection(w) && w->phase != PHASE_DRAIN) {
-        fault_note(&w->tally->faults[w->phase], FAULT_CONNECT, fault_cause_of_errno(in->error),
-                   strerror(in->error));
-        w->accounts->scheduled++;
-        w->accounts->failed++;
-        if (w->pacer.next_ns <= w->now_ns)
-            pacer_advance(&w->pacer);
+    if (c->tls != NULL) {
+        /* The output is bounded by the request, and a failed session fails again when it is read. */
+        (void)tls_write(c->tls, data, len);
+        conn_flush(w, c);
+        return;
     }
-    bool first = c->opens == 0 && c->failures == 0;
-    conn_close(w, c);
-    if (w->phase != PHASE_DRAIN) {
-        uint64_t delay = BACKOFF_FIRST_NS << (c->failures < 10 ? c->failures : 10);
-        c->failures++;
-        c->state = CONN_BACKOFF;
-        worker_set_deadline(w, c, w->now_ns + (delay < BACKOFF_LAST_NS ? delay : BACKOFF_LAST_NS));
-    }
-    if (first)
-        worker_settled(w, false);
+    w->accounts->wire_out += len;
+    c->send_pending = !transport_send(w->transport, c->slot, data, len);
 }
 
-static void on_opening_expired(struct worker *w, struct conn *c, const struct conn_input *in)
+static void on_sent(struct worker *w, struct conn *c, const struct conn_input *in)
 {
     (void)in;
-    fail_to_open(w, c, ETIMEDOUT);
-}
-
-static void on_backoff_expired(struct worker *w, struct conn *c, const struct conn_input *in)
-{
-    (void)in;
-    conn_open(w, c);
+    c->send_pending = false;
+    if (c->tls != NULL)
+        conn_flush(w, c);
+    if (c->state == CONN_SENDING && !c->send_pending)
+        c->state = response_untouched(&c->response) ? CONN_WAITING : CONN_RECEIVING;
 }
 
 /* --- one request --- */
@@ -162,16 +82,8 @@ void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns)
     worker_set_deadline(w, c, w->now_ns + w->options->timeout_ns);
     w->in_flight++;
     w->accounts->sent++;
-    w->accounts->wire_out += r->len;
-    bool whole = transport_send(w->transport, c->slot, r->bytes, r->len);
-    c->state = whole ? CONN_WAITING : CONN_SENDING;
-}
-
-static void on_sent(struct worker *w, struct conn *c, const struct conn_input *in)
-{
-    (void)w;
-    (void)in;
-    c->state = response_untouched(&c->response) ? CONN_WAITING : CONN_RECEIVING;
+    send_bytes(w, c, r->bytes, r->len);
+    c->state = c->send_pending ? CONN_SENDING : CONN_WAITING;
 }
 
 static void fail_request(struct worker *w, struct conn *c, enum fault_phase phase, enum fault_cause cause,
@@ -255,7 +167,6 @@ static void on_answer_bytes(struct worker *w, struct conn *c, const struct conn_
 {
     struct response *r = &c->response;
     size_t at = 0;
-    w->accounts->wire_in += in->len;
     if (response_untouched(r) && quick_know(&w->quick, in->data, in->len)) {
         response_begin(r, &w->quick.head);
         at = w->quick.head_len;
@@ -268,8 +179,7 @@ static void on_answer_bytes(struct worker *w, struct conn *c, const struct conn_
     } else {
         if (c->state == CONN_WAITING)
             c->state = CONN_RECEIVING;
-        if (r->state == RESPONSE_IN_LENGTH && r->remaining >= SKIP_BYTES_MIN &&
-            w->target->unix_socket == NULL)
+        if (w->may_skip && r->state == RESPONSE_IN_LENGTH && r->remaining >= SKIP_BYTES_MIN)
             transport_skip(w->transport, c->slot, r->remaining);
     }
 }
@@ -295,6 +205,11 @@ static void on_ended_in_request(struct worker *w, struct conn *c, const struct c
             w->accounts->short_bodies++;
         fail_request(w, c, phase, cause,
                      in->error != 0 ? strerror(in->error) : "the peer closed the connection");
+        return;
+    }
+    if (in->truncated && r->state == RESPONSE_UNTIL_CLOSE) {
+        w->accounts->short_bodies++;
+        fail_request(w, c, FAULT_RECEIVE, CAUSE_CLOSED_EARLY, "the peer closed without a TLS close_notify");
         return;
     }
     response_end(r);
@@ -323,7 +238,7 @@ static void on_request_expired(struct worker *w, struct conn *c, const struct co
 
 static void on_idle_bytes(struct worker *w, struct conn *c, const struct conn_input *in)
 {
-    w->accounts->wire_in += in->len;
+    (void)in;
     w->accounts->idle_surplus++;
     reopen(w, c);
 }
@@ -340,11 +255,16 @@ static void on_idle_ended(struct worker *w, struct conn *c, const struct conn_in
 typedef void handler(struct worker *w, struct conn *c, const struct conn_input *in);
 
 static handler *const handlers[CONN_STATE_COUNT][CONN_EVENT_COUNT] = {
-    [CONN_BACKOFF] = {[CONN_EVENT_EXPIRED] = on_backoff_expired},
-    [CONN_CONNECTING] = {[CONN_EVENT_OPENED] = on_opened,
-                         [CONN_EVENT_FAILED] = on_failed,
-                         [CONN_EVENT_EXPIRED] = on_opening_expired},
-    [CONN_READY] = {[CONN_EVENT_BYTES] = on_idle_bytes, [CONN_EVENT_ENDED] = on_idle_ended},
+    [CONN_BACKOFF] = {[CONN_EVENT_EXPIRED] = opening_on_backoff_over},
+    [CONN_CONNECTING] = {[CONN_EVENT_OPENED] = opening_on_opened,
+                         [CONN_EVENT_FAILED] = opening_on_failed,
+                         [CONN_EVENT_EXPIRED] = opening_on_expired},
+    [CONN_HANDSHAKE] = {[CONN_EVENT_SENT] = on_sent,
+                        [CONN_EVENT_ENDED] = opening_on_ended,
+                        [CONN_EVENT_EXPIRED] = opening_on_expired},
+    [CONN_READY] = {[CONN_EVENT_SENT] = on_sent, /* the end of a hand-shake */
+                    [CONN_EVENT_BYTES] = on_idle_bytes,
+                    [CONN_EVENT_ENDED] = on_idle_ended},
     [CONN_SENDING] = {[CONN_EVENT_SENT] = on_sent,
                       [CONN_EVENT_BYTES] = on_answer_bytes,
                       [CONN_EVENT_SKIPPED] = on_skipped,
@@ -364,4 +284,49 @@ void conn_handle(struct worker *w, struct conn *c, enum conn_event event, const 
     handler *h = handlers[c->state][event];
     must(h != NULL);
     h(w, c, in);
+}
+
+/* --- bytes as they come --- */
+
+/* Reads what the session makes of the bytes just fed to it, until that is used up or the session over. */
+static void receive_through_tls(struct worker *w, struct conn *c)
+{
+    const struct tls *session = c->tls;
+    for (;;) {
+        size_t len = 0;
+        enum tls_result result = tls_read(c->tls, w->plain, sizeof w->plain, &len);
+        if (result == TLS_WANT_MORE)
+            break;
+        if (result == TLS_OK)
+            conn_handle(w, c, CONN_EVENT_BYTES, &(struct conn_input){.data = w->plain, .len = len});
+        else if (result == TLS_CLOSED)
+            conn_handle(w, c, CONN_EVENT_ENDED, &(struct conn_input){0});
+        else if (conn_in_flight(c))
+            fail_request(w, c, FAULT_RECEIVE, CAUSE_PROTOCOL, tls_error_text(c->tls));
+        else
+            reopen(w, c);
+        if (c->tls != session || result != TLS_OK)
+            return;
+    }
+    conn_flush(w, c);
+}
+
+void conn_receive(struct worker *w, struct conn *c, const uint8_t *data, size_t len)
+{
+    w->accounts->wire_in += len;
+    if (c->tls == NULL) {
+        conn_handle(w, c, CONN_EVENT_BYTES, &(struct conn_input){.data = data, .len = len});
+        return;
+    }
+    tls_feed(c->tls, data, len);
+    if (c->state == CONN_HANDSHAKE)
+        opening_shake_hands(w, c);
+    if (c->tls != NULL && c->state != CONN_HANDSHAKE)
+        receive_through_tls(w, c);
+}
+
+void conn_end(struct worker *w, struct conn *c, int error)
+{
+    /* Within TLS an orderly end was announced, and handled, before. */
+    conn_handle(w, c, CONN_EVENT_ENDED, &(struct conn_input){.error = error, .truncated = c->tls != NULL});
 }

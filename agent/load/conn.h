@@ -6,6 +6,7 @@
  */
 #include "agent/load/fault.h"
 #include "agent/load/response.h"
+#include "agent/load/tls.h"
 
 struct worker;
 
@@ -13,6 +14,7 @@ struct worker;
     X(CLOSED, "closed")         /* before the run, and after its end */                                      \
     X(BACKOFF, "backoff")       /* waits for the deadline, which starts the next attempt */                  \
     X(CONNECTING, "connecting") /* */                                                                        \
+    X(HANDSHAKE, "handshake")   /* TLS */                                                                    \
     X(READY, "ready")           /* open, no request */                                                       \
     X(SENDING, "sending")       /* the kernel has not taken the whole request yet */                         \
     X(WAITING, "waiting")       /* request sent, no byte of the answer yet */                                \
@@ -46,6 +48,7 @@ struct conn_input {
     int error;           /* FAILED, ENDED: errno, 0 for an orderly close */
     const uint8_t *data; /* BYTES */
     size_t len;          /* BYTES, SKIPPED */
+    bool truncated;      /* ENDED: within TLS, and the peer had not said that it would */
 };
 
 struct conn {
@@ -54,6 +57,9 @@ struct conn {
     uint64_t deadline_ns; /* UINT64_MAX: none */
     uint64_t intended_ns; /* when the request was due */
     uint64_t sent_ns;     /* when it was handed to the kernel */
+    struct tls *tls;      /* NULL for plain HTTP, and while closed */
+    bool send_pending;    /* the transport still holds bytes of ours */
+    uint64_t shaking_ns;  /* when the hand-shake began */
     uint64_t opening_ns;  /* when connecting began */
     struct response response;
     uint64_t answered; /* requests answered on this connection since it was opened */
@@ -75,6 +81,13 @@ void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns);
 
 /* Closes without a word; a request in flight is dropped, for the caller to account for. */
 void conn_close(struct worker *w, struct conn *c);
+
+/* Sends what the TLS session has to say, unless it is still busy with the last of it. */
+void conn_flush(struct worker *w, struct conn *c);
+
+/* Bytes came from the peer; the peer closed, or the connection broke. For the transport's sink. */
+void conn_receive(struct worker *w, struct conn *c, const uint8_t *data, size_t len);
+void conn_end(struct worker *w, struct conn *c, int error);
 
 /* Something happened. An event that the state does not allow is our own bug. */
 void conn_handle(struct worker *w, struct conn *c, enum conn_event event, const struct conn_input *in);

@@ -34,18 +34,38 @@ static int exit_code(const struct run_result *r)
     return r->tally->accounts[PHASE_WINDOW].ok != 0 ? EXIT_OK : EXIT_NONE_OK;
 }
 
-static int run(const struct options *o, struct target *t, struct request *request, struct err_detail *d)
+/* What a run is made of: all of it, or nothing, is set up. */
+struct parts {
+    struct options options;
+    struct target target;
+    struct request request;
+    struct tls_config *tls;
+};
+
+static enum err set_up_tls(struct parts *p, struct err_detail *d)
 {
-    if (target_parse(t, o->url, o->unix_socket, d) != ERR_OK || request_build(request, t, o, d) != ERR_OK)
+    const struct options *o = &p->options;
+    struct tls_options options = {.insecure = o->insecure,
+                                  .ca_file = o->ca_file,
+                                  .server_name = o->server_name != NULL ? o->server_name : p->target.host};
+    return p->target.tls ? tls_config_new(&p->tls, &options, d) : ERR_OK;
+}
+
+static int run(struct parts *p, struct err_detail *d)
+{
+    const struct options *o = &p->options;
+    if (target_parse(&p->target, o->url, o->unix_socket, d) != ERR_OK ||
+        request_build(&p->request, &p->target, o, d) != ERR_OK || set_up_tls(p, d) != ERR_OK)
         return complain(EXIT_USAGE, d);
-    if (target_resolve(t, o->timeout_ns, d) != ERR_OK)
+    if (target_resolve(&p->target, o->timeout_ns, d) != ERR_OK)
         return complain(EXIT_INFRASTRUCTURE, d);
     if (o->events)
         events_enable();
+    struct run_plan plan = {.options = o, .target = &p->target, .request = &p->request, .tls = p->tls};
     struct run_result result;
-    if (run_load(&result, o, t, request, d) != ERR_OK)
+    if (run_load(&result, &plan, d) != ERR_OK)
         return complain(EXIT_INFRASTRUCTURE, d);
-    print_result(&result, o, t);
+    print_result(&result, o, &p->target);
     int code = exit_code(&result);
     run_result_fini(&result);
     return code;
@@ -53,24 +73,23 @@ static int run(const struct options *o, struct target *t, struct request *reques
 
 int main(int argc, char **argv)
 {
-    struct options options;
-    struct target target = {0};
-    struct request request = {0};
+    struct parts parts = {0};
     struct err_detail d = {0};
     int code = EXIT_OK;
-    switch (options_parse(&options, argc, argv, &d)) {
+    switch (options_parse(&parts.options, argc, argv, &d)) {
     case OPTIONS_DONE:
         break;
     case OPTIONS_BAD:
         code = complain(EXIT_USAGE, &d);
         break;
     case OPTIONS_RUN:
-        code = run(&options, &target, &request, &d);
+        code = run(&parts, &d);
         break;
     }
-    target_fini(&target);
-    request_fini(&request);
-    options_fini(&options);
+    tls_config_free(parts.tls);
+    target_fini(&parts.target);
+    request_fini(&parts.request);
+    options_fini(&parts.options);
     if (fflush(stdout) != 0 && code == EXIT_OK)
         code = EXIT_INFRASTRUCTURE;
     return code;

@@ -18,6 +18,9 @@ enum {
     OPT_UNIX,
     OPT_NO_KEEPALIVE,
     OPT_BACKEND,
+    OPT_INSECURE,
+    OPT_CA,
+    OPT_SERVER_NAME,
     OPT_ARRIVALS,
     OPT_STAGES,
     OPT_SEED,
@@ -48,6 +51,9 @@ static const struct args_option table[] = {
     {OPT_START_AT, "start-at", "NS", "begin at this instant of CLOCK_MONOTONIC"},
     {OPT_TIMEOUT, "timeout", "TIME", "of a request and of opening a connection (default 10s)"},
     {OPT_DRAIN, "drain", "TIME", "how long to await answers after the window (default 5s)"},
+    {OPT_INSECURE, "insecure", NULL, "accept any certificate"},
+    {OPT_CA, "ca", "FILE", "trust these CA certificates (PEM) instead of the system's"},
+    {OPT_SERVER_NAME, "server-name", "NAME", "expect this name in the certificate (default: the URL's host)"},
     {OPT_UNIX, "unix-socket", "PATH", "connect to this socket; the URL still gives Host and path"},
     {OPT_CPUS, "cpus", "LIST", "pin the threads to these CPUs in turn, like 2-3,8"},
     {OPT_BACKEND, "backend", "NAME", "auto (default), io_uring or libuv"},
@@ -169,6 +175,15 @@ static enum err take_option(struct options *o, int id, const char *value, struct
         return take_body(o, value, d);
     case OPT_NO_KEEPALIVE:
         o->keep_alive_off = true;
+        return ERR_OK;
+    case OPT_INSECURE:
+        o->insecure = true;
+        return ERR_OK;
+    case OPT_CA:
+        o->ca_file = value;
+        return ERR_OK;
+    case OPT_SERVER_NAME:
+        o->server_name = value;
         return ERR_OK;
     case OPT_UNIX:
         o->unix_socket = value;

@@ -23,6 +23,9 @@ struct options {
     size_t body_len;
     bool has_body;
     bool keep_alive_off;
+    bool insecure;
+    const char *ca_file;
+    const char *server_name; /* NULL: the URL's host */
     bool events;
     enum options_output output;
     enum transport_kind backend;

@@ -182,6 +182,8 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct o
     put_figures(&j, "timeouts_ns", y->timeouts);
     put_figures(&j, "failed_ns", y->failed);
     put_figures(&j, "connect_ns", y->connect);
+    if (t->tls)
+        put_figures(&j, "handshake_ns", y->handshake);
     put_figures(&j, "loop_lag_ns", y->loop_lag);
     if (o->open_loop)
         put_open_loop(&j, y, o);

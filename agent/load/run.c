@@ -144,8 +144,7 @@ static enum err conduct(struct run *run, struct err_detail *d)
     return ERR_OK;
 }
 
-static enum err start_workers(struct run *run, const struct target *t, const struct request *r,
-                              struct err_detail *d)
+static enum err start_workers(struct run *run, const struct run_plan *plan, struct err_detail *d)
 {
     const struct options *o = run->options;
     run->workers = mem_zalloc(o->threads, sizeof(struct worker *));
@@ -153,8 +152,9 @@ static enum err start_workers(struct run *run, const struct target *t, const str
     for (uint32_t i = 0; i < o->threads; i++) {
         uint32_t share = o->connections / o->threads + (i < o->connections % o->threads);
         struct worker_config config = {.options = o,
-                                       .target = t,
-                                       .request = r,
+                                       .target = plan->target,
+                                       .request = plan->request,
+                                       .tls = plan->tls,
                                        .shared = &run->shared,
                                        .index = i,
                                        .connections = share,
@@ -198,12 +198,11 @@ static void collect(struct run *run, struct run_result *out)
         audit_judge(busiest, run->options->open_loop ? out->tally->own_lag : NULL, out->tally->latency);
 }
 
-enum err run_load(struct run_result *out, const struct options *o, const struct target *t,
-                  const struct request *r, struct err_detail *d)
+enum err run_load(struct run_result *out, const struct run_plan *plan, struct err_detail *d)
 {
-    struct run run = {.options = o};
+    struct run run = {.options = plan->options};
     block_signals();
-    enum err e = start_workers(&run, t, r, d);
+    enum err e = start_workers(&run, plan, d);
     if (e == ERR_OK) {
         e = conduct(&run, d);
     } else {

@@ -8,6 +8,15 @@
 #include "agent/load/request.h"
 #include "agent/load/tally.h"
 #include "agent/load/target.h"
+#include "agent/load/tls.h"
+
+/* Everything that is fixed beforehand: borrowed. */
+struct run_plan {
+    const struct options *options;
+    const struct target *target;
+    const struct request *request;
+    const struct tls_config *tls; /* NULL: plain HTTP */
+};
 
 struct run_result {
     struct tally *tally; /* of all threads */
@@ -22,8 +31,7 @@ struct run_result {
 };
 
 /* Blocks until the run is over. SIGINT and SIGTERM end it early: there is a result all the same. */
-NODISCARD enum err run_load(struct run_result *out, const struct options *o, const struct target *t,
-                            const struct request *r, struct err_detail *d);
+NODISCARD enum err run_load(struct run_result *out, const struct run_plan *plan, struct err_detail *d);
 void run_result_fini(struct run_result *r);
 
 #endif

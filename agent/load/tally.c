@@ -9,6 +9,7 @@ struct tally *tally_new(void)
     t->failed = hist_new();
     t->timeouts = hist_new();
     t->connect = hist_new();
+    t->handshake = hist_new();
     t->service = hist_new();
     t->send_lag = hist_new();
     t->own_lag = hist_new();
@@ -24,6 +25,7 @@ void tally_free(struct tally *t)
     hist_free(t->failed);
     hist_free(t->timeouts);
     hist_free(t->connect);
+    hist_free(t->handshake);
     hist_free(t->service);
     hist_free(t->send_lag);
     hist_free(t->own_lag);
@@ -43,6 +45,7 @@ void tally_merge(struct tally *t, const struct tally *from)
     hist_merge(t->failed, from->failed);
     hist_merge(t->timeouts, from->timeouts);
     hist_merge(t->connect, from->connect);
+    hist_merge(t->handshake, from->handshake);
     hist_merge(t->service, from->service);
     hist_merge(t->send_lag, from->send_lag);
     hist_merge(t->own_lag, from->own_lag);

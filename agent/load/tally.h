@@ -18,6 +18,7 @@ struct tally {
     struct hist *failed;               /* answered but failed requests of the window */
     struct hist *timeouts;             /* requests of the window that timed out: at least this long */
     struct hist *connect;              /* every connection opened: ns to open it */
+    struct hist *handshake;            /* TLS, of every connection opened */
     struct hist *service;              /* open loop: ok requests of the window, from when they were sent */
     struct hist *send_lag;             /* open loop: from due to sent, requests of the window */
     struct hist *own_lag;              /* of those, the ones for which a connection was free */

@@ -14,11 +14,17 @@
 
 /* --- the transport's voice --- */
 
-static void say(void *owner, uint32_t slot, enum conn_event event, struct conn_input in)
+static struct worker *listen_to(void *owner)
 {
     struct worker *w = owner;
     w->now_ns = clock_now_ns();
     w->heard = true;
+    return w;
+}
+
+static void say(void *owner, uint32_t slot, enum conn_event event, struct conn_input in)
+{
+    struct worker *w = listen_to(owner);
     conn_handle(w, &w->conns[slot], event, &in);
 }
 
@@ -29,7 +35,8 @@ static void on_opened(void *owner, uint32_t slot, int error)
 
 static void on_bytes(void *owner, uint32_t slot, const uint8_t *data, size_t len)
 {
-    say(owner, slot, CONN_EVENT_BYTES, (struct conn_input){.data = data, .len = len});
+    struct worker *w = listen_to(owner);
+    conn_receive(w, &w->conns[slot], data, len);
 }
 
 static void on_skipped(void *owner, uint32_t slot, size_t len)
@@ -44,7 +51,8 @@ static void on_sent(void *owner, uint32_t slot)
 
 static void on_ended(void *owner, uint32_t slot, int error)
 {
-    say(owner, slot, CONN_EVENT_ENDED, (struct conn_input){.error = error});
+    struct worker *w = listen_to(owner);
+    conn_end(w, &w->conns[slot], error);
 }
 
 static const struct transport_sink sink = {
@@ -65,6 +73,8 @@ enum err worker_new(struct worker **out, const struct worker_config *config, str
     w->options = config->options;
     w->target = config->target;
     w->request = config->request;
+    w->tls = config->tls;
+    w->may_skip = w->tls == NULL && w->target->unix_socket == NULL;
     w->shared = config->shared;
     w->index = config->index;
     w->first_slot = config->first_slot;

@@ -17,6 +17,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* The plaintext of one TLS record. */
+#define WORKER_PLAIN_BYTES (16u * 1024u)
+
 /* Between the edges: main tells the workers when, the workers tell main how it goes. */
 struct worker_shared {
     _Atomic uint64_t begin_ns;        /* 0 until main has fixed it; load starts here */
@@ -36,6 +39,7 @@ struct worker {
     /* What every event touches. */
     struct transport *transport;
     uint64_t now_ns;  /* of the event being handled */
+    bool may_skip;    /* bytes of large bodies may be dropped unseen */
     bool heard;       /* events since the loop last looked at the clock */
     uint64_t edge_ns; /* when the phase ends */
     enum run_phase phase;
@@ -54,6 +58,7 @@ struct worker {
     const struct options *options; /* borrowed, as the next three */
     const struct target *target;
     const struct request *request;
+    const struct tls_config *tls; /* NULL: plain HTTP */
     struct worker_shared *shared;
     struct worker_public public;
 
@@ -64,6 +69,7 @@ struct worker {
     uint64_t cpu_start_user_ns; /* of the thread, at the window's start */
     uint64_t cpu_start_system_ns;
     struct tally *tally;
+    uint8_t plain[WORKER_PLAIN_BYTES]; /* out of TLS */
     pthread_t thread;
     bool done;
 };
@@ -72,6 +78,7 @@ struct worker_config {
     const struct options *options;
     const struct target *target;
     const struct request *request;
+    const struct tls_config *tls; /* NULL: plain HTTP */
     struct worker_shared *shared;
     uint32_t index;
     uint32_t connections;
