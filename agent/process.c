@@ -2,7 +2,7 @@
 
 #include "agent/cgroup.h"
 #include "agent/cull.h"
-#include "agent/logfile.h"
+#include "agent/process_files.h"
 #include "agent/supervised.h"
 #include "agent/telemetry/usage.h"
 #include "common/clock.h"
@@ -10,8 +10,8 @@
 #include "common/mem.h"
 #include "common/parse.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,9 +32,7 @@ struct proc {
     void *start_arg;
     uint64_t grace_ns;
     char *label;
-    char *log_path;
-    char *out_path; /* NULL: not kept apart, or taken */
-    size_t out_bytes_max;
+    struct process_files files;
     char *leaf;          /* NULL without one */
     struct usage *usage; /* while it lives */
     struct process_usage last;
@@ -84,8 +82,7 @@ static void proc_free(struct proc *p)
 {
     usage_free(p->usage);
     free(p->label);
-    free(p->log_path);
-    free(p->out_path);
+    process_files_fini(&p->files);
     free(p->leaf);
     free(p);
 }
@@ -101,9 +98,7 @@ static void forget_old(struct process_set *set)
             slot = &p->next;
             continue;
         }
-        (void)unlink(p->log_path);
-        if (p->out_path != NULL)
-            (void)unlink(p->out_path);
+        process_files_remove(&p->files);
         set->forgotten_cpu_ns += p->own_cpu_ns;
         *slot = p->next;
         proc_free(p);
@@ -203,7 +198,11 @@ static void on_retired(void *arg)
 static void cut_all(struct process_set *set)
 {
     for (struct proc *p = set->procs; p != NULL; p = p->next) {
-        if (p->supervised != NULL)
+        if (p->supervised == NULL)
+            continue;
+        if (p->state == PROC_ENDED || p->state == PROC_REFUSED) /* on its way out */
+            supervised_expect(p->supervised, 0);
+        else
             supervised_cut(p->supervised);
     }
 }
@@ -328,6 +327,15 @@ static void find_cgroup(struct process_set *set)
         log_warn("cgroup_stale", "path=\"%s\" removed=%zu", path, stale);
 }
 
+/* Whoever started us may have had SIGCHLD ignored, which is inherited: the kernel would swallow how our
+ * children ended. */
+static void wait_for_children(void)
+{
+    struct sigaction action;
+    if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+        (void)signal(SIGCHLD, SIG_DFL);
+}
+
 enum err process_set_new(const struct process_set_options *options, struct process_set **out,
                          struct err_detail *d)
 {
@@ -339,6 +347,7 @@ enum err process_set_new(const struct process_set_options *options, struct proce
         return err_set(d, ERR_INVALID, "cannot keep logs in %s: not a directory", options->log_dir);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return err_set(d, err_from_errno(errno), "cannot become a subreaper: %s", strerror(errno));
+    wait_for_children();
     struct process_set *set = mem_zalloc(1, sizeof *set);
     set->loop = options->loop;
     set->job = mem_strdup(options->job);
@@ -400,17 +409,6 @@ static enum err check_spec(struct process_set *set, const struct process_spec *s
     return spec->cpus != NULL ? parse_cpus(spec->cpus, &cpus, "cpus", d) : ERR_OK;
 }
 
-static char *file_path(const struct process_set *set, const struct process_spec *spec, const char *suffix)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%s", spec->label);
-    for (char *c = name; *c != '\0'; c++) {
-        if (!isalnum((unsigned char)*c) && *c != '-' && *c != '_')
-            *c = '_';
-    }
-    return mem_printf("%s/%u-%s.%s", set->log_dir, spec->proc, name, suffix);
-}
-
 static void make_leaf(struct proc *p)
 {
     struct process_set *set = p->set;
@@ -438,8 +436,8 @@ static enum err send_start(struct proc *p, const struct process_spec *spec, stru
         .dir = spec->dir,
         .cpus = spec->cpus,
         .leaf = p->leaf,
-        .log_path = p->log_path,
-        .out_path = p->out_path,
+        .log_path = p->files.log_path,
+        .out_path = p->files.out_path,
     };
     union {
         char *const *borrowed;
@@ -467,9 +465,7 @@ enum err process_start(struct process_set *set, const struct process_spec *spec,
     p->number = spec->proc;
     p->grace_ns = spec->grace_ns;
     p->label = mem_strdup(spec->label);
-    p->log_path = file_path(set, spec, "log");
-    p->out_bytes_max = spec->out_bytes_max;
-    p->out_path = spec->out_bytes_max > 0 ? file_path(set, spec, "out") : NULL;
+    process_files_init(&p->files, set->log_dir, spec->proc, spec->label, spec->out_bytes_max);
     make_leaf(p);
     const struct supervised_handlers handlers = {.arg = p, .on_message = on_message, .on_gone = on_gone};
     e = supervised_new(set->loop, &handlers, &p->supervised, d);
@@ -501,11 +497,7 @@ void process_stop(struct process_set *set, uint32_t proc)
     struct proc *p = find(set, proc);
     if (p == NULL || p->supervised == NULL || p->state == PROC_ENDED)
         return;
-    const struct supervisor_msg m = {.type = SUPERVISOR_STOP};
-    if (supervised_send(p->supervised, &m) == ERR_OK)
-        supervised_expect(p->supervised, p->grace_ns / NS_PER_MS);
-    else
-        supervised_cut(p->supervised);
+    supervised_stop(p->supervised, p->grace_ns);
 }
 
 /* ---- figures and logs ----------------------------------------------------------------------------- */
@@ -538,50 +530,20 @@ uint64_t process_set_own_cpu_ns(struct process_set *set)
     return cpu_ns;
 }
 
-static char *read_capped(const char *path, size_t head_max, size_t tail_max, size_t *len, uint64_t *dropped)
-{
-    char *text = NULL;
-    struct err_detail d;
-    *len = 0;
-    *dropped = 0;
-    if (logfile_read(path, head_max, tail_max, &text, len, dropped, &d) != ERR_OK) {
-        log_warn("log_unreadable", "why=\"%s\"", d.text);
-        return mem_strdup("");
-    }
-    return text;
-}
-
 char *process_read_log(struct process_set *set, uint32_t proc, size_t *len, uint64_t *dropped_bytes)
 {
-    struct proc *p = find(set, proc);
-    if (p == NULL)
-        return NULL;
-    return read_capped(p->log_path, LIMIT_LOG_HEAD_BYTES, LIMIT_LOG_TAIL_BYTES, len, dropped_bytes);
+    const struct proc *p = find(set, proc);
+    return p != NULL ? process_files_read_log(&p->files, len, dropped_bytes) : NULL;
 }
 
 char *process_read_log_tail(struct process_set *set, uint32_t proc, size_t lines_max)
 {
-    size_t len = 0;
-    uint64_t dropped = 0;
-    char *text = process_read_log(set, proc, &len, &dropped);
-    if (text == NULL)
-        return NULL;
-    const char *tail = logfile_last_lines(text, len, lines_max);
-    char *copy = mem_strndup(tail, len - (size_t)(tail - text));
-    free(text);
-    return copy;
+    const struct proc *p = find(set, proc);
+    return p != NULL ? process_files_read_tail(&p->files, lines_max) : NULL;
 }
 
 char *process_take_output(struct process_set *set, uint32_t proc, size_t *len, bool *truncated)
 {
     struct proc *p = find(set, proc);
-    uint64_t dropped = 0;
-    if (p == NULL || p->out_path == NULL)
-        return NULL;
-    char *text = read_capped(p->out_path, p->out_bytes_max, 0, len, &dropped);
-    *truncated = dropped > 0;
-    (void)unlink(p->out_path);
-    free(p->out_path);
-    p->out_path = NULL;
-    return text;
+    return p != NULL ? process_files_take_output(&p->files, len, truncated) : NULL;
 }

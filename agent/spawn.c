@@ -73,6 +73,20 @@ static void raise_oom_score(void)
         close(fd);
 }
 
+static void arrange_env(const struct spawn_options *o, int failure_fd)
+{
+    /* What a service manager told the agent is not meant for its children. */
+    static const char *const ours[] = {"NOTIFY_SOCKET",  "LISTEN_PID",   "LISTEN_FDS",
+                                       "LISTEN_FDNAMES", "WATCHDOG_PID", "WATCHDOG_USEC"};
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        (void)unsetenv(ours[i]);
+    for (char *const *pair = o->env; pair != NULL && *pair != NULL; pair++) {
+        if (putenv(*pair) != 0)
+            fail(failure_fd, STAGE_SETUP);
+    }
+    (void)putenv(mem_printf("PWD=%s", o->dir));
+}
+
 NORETURN static void run_child(const struct spawn_options *o, pid_t parent, int failure_fd)
 {
     failure_fd = arrange_fds(o, failure_fd);
@@ -88,11 +102,7 @@ NORETURN static void run_child(const struct spawn_options *o, pid_t parent, int 
         fail(failure_fd, STAGE_CPUS);
     if (chdir(o->dir) != 0)
         fail(failure_fd, STAGE_DIR);
-    for (char *const *pair = o->env; pair != NULL && *pair != NULL; pair++) {
-        if (putenv(*pair) != 0)
-            fail(failure_fd, STAGE_SETUP);
-    }
-    (void)putenv(mem_printf("PWD=%s", o->dir));
+    arrange_env(o, failure_fd);
     execvp(o->argv[0], o->argv);
     fail(failure_fd, STAGE_PROGRAM);
 }
@@ -142,24 +152,45 @@ static const char *in_system_dirs(const char *program, char *out, size_t size)
     return NULL;
 }
 
+/* A file of that name in PATH, whether it can be run or not. */
+static bool in_path(const struct spawn_options *o)
+{
+    char *path = mem_strdup(child_path(o));
+    char *save = NULL;
+    bool found = false;
+    for (char *dir = strtok_r(path, ":", &save); dir != NULL && !found; dir = strtok_r(NULL, ":", &save)) {
+        char *full = mem_printf("%s/%s", dir, o->argv[0]);
+        found = access(full, F_OK) == 0;
+        free(full);
+    }
+    free(path);
+    return found;
+}
+
+static enum err explain_bare_name(const struct spawn_options *o, struct err_detail *d)
+{
+    const char *program = o->argv[0];
+    char found[512];
+    if (in_system_dirs(program, found, sizeof found) != NULL)
+        return err_set(d, ERR_NOT_FOUND,
+                       "cannot run '%s': no such program in PATH (%s), but there is %s: name it so", program,
+                       child_path(o), found);
+    return err_set(d, ERR_NOT_FOUND, "cannot run '%s': no such program in PATH (%s)", program, child_path(o));
+}
+
 static enum err explain_program(const struct spawn_options *o, int errnum, struct err_detail *d)
 {
     const char *program = o->argv[0];
     bool has_path = strchr(program, '/') != NULL;
-    char found[512];
     char *full = has_path && program[0] != '/' ? mem_printf("%s/%s", o->dir, program) : mem_strdup(program);
     struct stat st;
     bool exists = has_path && stat(full, &st) == 0;
     bool is_dir = exists && S_ISDIR(st.st_mode);
     free(full);
-    if (errnum == ENOENT && !has_path && in_system_dirs(program, found, sizeof found) != NULL)
-        return err_set(d, ERR_NOT_FOUND,
-                       "cannot run '%s': no such program in PATH (%s), but there is %s: name it so", program,
-                       child_path(o), found);
-    if (errnum == ENOENT && !has_path)
-        return err_set(d, ERR_NOT_FOUND, "cannot run '%s': no such program in PATH (%s)", program,
-                       child_path(o));
-    if (errnum == ENOENT && exists)
+    /* A directory in PATH that may not be searched makes the whole search end with EACCES. */
+    if (!has_path && (errnum == ENOENT || errnum == EACCES) && !in_path(o))
+        return explain_bare_name(o, d);
+    if (errnum == ENOENT && (exists || !has_path))
         return err_set(d, ERR_NOT_FOUND, "cannot run '%s': the interpreter or loader it asks for is missing",
                        program);
     if (errnum == ENOENT && program[0] == '/')

@@ -227,12 +227,23 @@ enum err supervised_send(struct supervised *s, const struct supervisor_msg *m)
     return e;
 }
 
+void supervised_stop(struct supervised *s, uint64_t grace_ns)
+{
+    if (s->gone)
+        return;
+    (void)kill(s->pid, SIGCONT);
+    if (supervised_send(s, &(struct supervisor_msg){.type = SUPERVISOR_STOP}) == ERR_OK)
+        supervised_expect(s, grace_ns / NS_PER_MS);
+    else
+        supervised_cut(s);
+}
+
 void supervised_cut(struct supervised *s)
 {
     if (s->gone)
         return;
-    (void)shutdown(s->socket_fd, SHUT_WR);
     (void)kill(s->pid, SIGCONT); /* whoever stopped it: it has work to do */
+    (void)shutdown(s->socket_fd, SHUT_WR);
     supervised_expect(s, 0);
 }
 

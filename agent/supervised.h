@@ -29,6 +29,9 @@ void supervised_close(struct supervised **s, void (*cb)(void *arg), void *arg);
 /* ERR_CLOSED when it is gone, ERR_BUSY when it does not read, ERR_TOO_BIG for a packet the socket refuses. */
 NODISCARD enum err supervised_send(struct supervised *s, const struct supervisor_msg *m);
 
+/* Tells it to stop its tree; one that does not read is cut. */
+void supervised_stop(struct supervised *s, uint64_t grace_ns);
+
 /* Ends the connection: it kills its tree at once, reports that and leaves. */
 void supervised_cut(struct supervised *s);
 

@@ -27,6 +27,7 @@
 #define PASS_LAST_NS  (1 * NS_PER_S)
 /* A tree that takes this long to die is reported, and again after the same time. */
 #define SLOW_NOTE_NS (5 * NS_PER_S)
+#define GRACE_MAX_NS (24 * 3600 * NS_PER_S) /* fits poll() */
 #define LEAF_WAIT_MS 2000
 /* Lines and replies that wait for an agent that does not read; lines beyond are dropped (the log has them).
  */
@@ -318,7 +319,7 @@ static void on_start(struct supervisor *s, const struct supervisor_msg *m)
     struct spawn_result result;
     struct err_detail d = {""};
     set_lease(s, m->lease_until_ns);
-    s->grace_ns = m->grace_ns;
+    s->grace_ns = m->grace_ns < GRACE_MAX_NS ? m->grace_ns : GRACE_MAX_NS;
     enum err e = start(s, m, &result, &d);
     bool in_leaf = e == ERR_OK && result.in_leaf;
     struct err_detail leaf_detail;

@@ -222,7 +222,7 @@ void world_run(struct world *w, uint32_t proc, const char *words, const struct p
 
 /* ---- survivors ------------------------------------------------------------------------------------ */
 
-static bool carries(pid_t pid, const char *mark)
+bool world_carries(pid_t pid, const char *mark)
 {
     char path[64];
     char text[65536];
@@ -245,7 +245,7 @@ static size_t find_marked(const char *mark, pid_t *first)
     assert_int_equal(procstat_list_init(&all, "/proc", NULL), ERR_OK);
     for (size_t i = 0; i < all.count; i++) {
         const struct procstat *p = &all.items[i];
-        if (p->state == 'Z' || p->state == 'X' || !carries(p->pid, mark))
+        if (p->state == 'Z' || p->state == 'X' || !world_carries(p->pid, mark))
             continue;
         if (count++ == 0)
             *first = p->pid;

@@ -56,6 +56,8 @@ enum err world_start(struct world *w, uint32_t proc, const char *words, const st
 void world_run(struct world *w, uint32_t proc, const char *words, const struct process_spec *spec);
 void world_close(struct world *w);
 
+/* Does it have the mark in its environment, by inheritance? */
+bool world_carries(pid_t pid, const char *mark);
 /* Processes that carry the mark and are alive. */
 size_t world_survivors(const char *mark);
 /* Waits for the end of each of them, and of those that appear meanwhile. */
