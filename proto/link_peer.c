@@ -44,6 +44,8 @@ void link_peer_check_deadline(struct link_peer *peer, uint64_t now_ns)
     peer->deadline_ns = 0;
     if (peer->session.state == SESSION_ENDED)
         nng_pipe_close(peer->pipe);
+    else if (peer->session.state == SESSION_OPEN)
+        link_peer_drop(peer, "silent for too long");
     else
         refuse_connection(peer, "connected without saying who it is");
 }
@@ -177,7 +179,7 @@ static void welcome(struct link_peer *peer, const struct link_request *r)
         must(e == ERR_OK);
         must(session_handle(&peer->session, SESSION_EV_WELCOME));
         peer->session.id = id;
-        peer->deadline_ns = 0;
+        peer->deadline_ns = clock_now_ns() + LINK_SILENT_NS;
     }
     msg_fini(&m);
 }
@@ -268,6 +270,8 @@ static void hear_request(struct link_peer *peer, const struct link_request *r, c
         refuse_connection(peer, "more unanswered requests than a client may have");
         return;
     }
+    if (peer->session.state == SESSION_OPEN)
+        peer->deadline_ns = clock_now_ns() + LINK_SILENT_NS;
     struct link_request *request = mem_dup(r, sizeof *r);
     request->next = peer->requests;
     if (request->next != NULL)

@@ -5,10 +5,11 @@
  * Owned by the server's table, which link_server.c keeps; the loop's thread. For proto/link_*.c only.
  *
  * Limits: LIMIT_PEERS connections; LINK_REQUESTS_MAX unanswered requests of one; LINK_SHY_NS for a
- * connection without a session.
+ * connection without a session, LINK_SILENT_NS for one that says nothing more.
  */
 #include "common/clock.h"
 #include "proto/link.h"
+#include "proto/link_guard.h"
 #include "proto/mailbox.h"
 #include "proto/session.h"
 
@@ -16,10 +17,11 @@
 
 #include <stdatomic.h>
 
-#define LINK_REQUESTS_MAX 16u             /* a client has at most 8 calls open */
-#define LINK_SHY_NS       (10 * NS_PER_S) /* a TLS handshake over a bad line takes two or three */
-#define LINK_LINGER_NS    (2 * NS_PER_S)  /* for a refusal to arrive before the connection goes */
-#define LINK_WAITING_MAX  256u            /* messages before the server stops reading until it caught up */
+#define LINK_REQUESTS_MAX 16u              /* a client has at most 8 calls open */
+#define LINK_SHY_NS       (10 * NS_PER_S)  /* a TLS handshake over a bad line takes two or three */
+#define LINK_LINGER_NS    (2 * NS_PER_S)   /* for a refusal to arrive before the connection goes */
+#define LINK_SILENT_NS    (300 * NS_PER_S) /* an agent polls every few seconds: this one is gone */
+#define LINK_WAITING_MAX  256u             /* messages before the server stops reading until it caught up */
 #define LINK_PEER_BUCKETS 1024u
 
 struct link_bound { /* one address listened on */
@@ -35,7 +37,9 @@ struct link_server {
     nng_socket socket;
     nng_aio *recv;
     struct mailbox box;
-    uv_timer_t tick; /* runs while a peer has a deadline */
+    uv_timer_t tick;       /* deadlines: runs while there are peers */
+    uv_timer_t guard_tick; /* runs while there is a port */
+    struct link_guard guard;
     struct link_bound *bound;
     size_t bound_count;
     struct link_peer *buckets[LINK_PEER_BUCKETS];
@@ -55,6 +59,8 @@ struct link_peer {
     bool trusted;     /* ipc: our own user or root; TLS: the certificate of the handshake is the lab's */
     bool announced;   /* on_hello has taken it: on_gone will follow */
     char address[64]; /* "10.1.0.2", "" over ipc */
+    struct in6_addr remote;
+    uint16_t remote_port;
     struct session session;
     uint64_t deadline_ns; /* when it is closed, 0 = never */
     struct msg hello;

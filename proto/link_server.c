@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define TICK_MS          500u
+#define GUARD_TICK_MS    2000u
 #define LINK_DESCRIPTORS 16384u /* LIMIT_PEERS, as many strangers, and the rest of the program */
 
 /* What nng's threads tell the loop. */
@@ -28,6 +29,8 @@ struct note {
     bool ipc;
     bool trusted;
     char address[64];
+    struct in6_addr remote;
+    uint16_t remote_port;
 };
 
 /* ---- on nng's threads ------------------------------------------------------------------------------- */
@@ -48,16 +51,19 @@ static void describe_tls(nng_pipe pipe, const nng_sockaddr *remote, struct note 
 {
     bool verified = false;
     n->trusted = nng_pipe_get_bool(pipe, NNG_OPT_TLS_VERIFIED, &verified) == 0 && verified;
-    if (remote->s_family == NNG_AF_INET) {
-        inet_ntop(AF_INET, &remote->s_in.sa_addr, n->address, sizeof n->address);
-    } else if (remote->s_family == NNG_AF_INET6) {
-        static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-        const uint8_t *addr = remote->s_in6.sa_addr;
-        if (memcmp(addr, mapped, sizeof mapped) == 0)
-            inet_ntop(AF_INET, addr + 12, n->address, sizeof n->address);
-        else
-            inet_ntop(AF_INET6, addr, n->address, sizeof n->address);
+    uint8_t *bytes = n->remote.s6_addr;
+    if (remote->s_family == NNG_AF_INET6) {
+        memcpy(bytes, remote->s_in6.sa_addr, sizeof n->remote);
+        n->remote_port = ntohs(remote->s_in6.sa_port);
+    } else {
+        bytes[10] = bytes[11] = 0xff;
+        memcpy(bytes + 12, &remote->s_in.sa_addr, 4);
+        n->remote_port = ntohs(remote->s_in.sa_port);
     }
+    if (IN6_IS_ADDR_V4MAPPED(&n->remote))
+        inet_ntop(AF_INET, bytes + 12, n->address, sizeof n->address);
+    else
+        inet_ntop(AF_INET6, bytes, n->address, sizeof n->address);
 }
 
 static void on_pipe_arriving(nng_pipe pipe, nng_pipe_ev ev, void *arg)
@@ -68,7 +74,8 @@ static void on_pipe_arriving(nng_pipe pipe, nng_pipe_ev ev, void *arg)
     struct note *n = mem_zalloc(1, sizeof *n);
     n->kind = NOTE_ARRIVED;
     n->pipe = pipe;
-    if (nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &remote) == 0 && remote.s_family != NNG_AF_IPC)
+    if (nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &remote) == 0 &&
+        (remote.s_family == NNG_AF_INET || remote.s_family == NNG_AF_INET6))
         describe_tls(pipe, &remote, n);
     else
         describe_ipc(pipe, n);
@@ -129,6 +136,27 @@ static void on_tick(uv_timer_t *timer)
         uv_timer_stop(timer);
 }
 
+static bool is_known(void *arg, const struct in6_addr *address, uint16_t port)
+{
+    const struct link_server *s = arg;
+    for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
+        for (const struct link_peer *p = s->buckets[i]; p != NULL; p = p->next)
+            if (p->remote_port == port && memcmp(&p->remote, address, sizeof *address) == 0)
+                return true;
+    return false;
+}
+
+static void on_guard_tick(uv_timer_t *timer)
+{
+    struct link_server *s = timer->data;
+    size_t ended = guard_check(&s->guard, clock_now_ns());
+    if (ended == 0 || s->handlers.on_refused == NULL)
+        return;
+    char why[96];
+    snprintf(why, sizeof why, "%zu connections that never finished the TLS handshake", ended);
+    s->handlers.on_refused(s->handlers.arg, "strangers", why);
+}
+
 static void handle_arrived(struct link_server *s, const struct note *n)
 {
     struct link_peer **slot = slot_of(s, n->pipe);
@@ -139,6 +167,8 @@ static void handle_arrived(struct link_server *s, const struct note *n)
     p->ipc = n->ipc;
     p->trusted = n->trusted;
     memcpy(p->address, n->address, sizeof p->address);
+    p->remote = n->remote;
+    p->remote_port = n->remote_port;
     session_init(&p->session, MSG_ROLE_NONE);
     p->deadline_ns = clock_now_ns() + LINK_SHY_NS;
     *slot = p;
@@ -248,6 +278,8 @@ static enum err listen_on(struct link_server *s, struct link_bound *b, const cha
         nng_tls_config_free(tls);
     if (rv != 0)
         return listen_failed(address, rv, d);
+    if (!b->ipc)
+        guard_add_port(&s->guard, (uint16_t)port);
     const char *colon = strrchr(address, ':');
     b->address = b->ipc ? mem_strdup(address) : mem_printf("%.*s:%d", (int)(colon - address), address, port);
     return ERR_OK;
@@ -261,6 +293,7 @@ static void free_server(struct link_server *s)
         free(s->bound[i].address);
     }
     free(s->bound);
+    guard_fini(&s->guard);
     nng_aio_free(s->recv);
     free(s);
 }
@@ -303,13 +336,18 @@ enum err link_server_new(const struct link_server_options *options, struct link_
     raise_descriptor_limit();
     mailbox_init(&s->box, options->loop, on_note, s);
     must(uv_timer_init(options->loop, &s->tick) == 0);
-    s->tick.data = s;
+    must(uv_timer_init(options->loop, &s->guard_tick) == 0);
+    s->tick.data = s->guard_tick.data = s;
+    s->guard.is_known = is_known;
+    s->guard.arg = s;
     for (size_t i = 0; i < s->bound_count && e == ERR_OK; i++)
         e = listen_on(s, &s->bound[i], options->addresses[i], d);
     if (e != ERR_OK) {
         link_server_close(&s, NULL, NULL); /* what runs on the loop goes with it */
         return e;
     }
+    if (s->guard.port_count != 0)
+        uv_timer_start(&s->guard_tick, on_guard_tick, GUARD_TICK_MS, GUARD_TICK_MS);
     atomic_store(&s->reading, true);
     nng_recv_aio(s->socket, s->recv);
     *out = s;
@@ -318,7 +356,7 @@ enum err link_server_new(const struct link_server_options *options, struct link_
 
 /* ---- closing ------------------------------------------------------------------------------------------ */
 
-static void on_tick_closed(uv_handle_t *handle)
+static void on_guard_closed(uv_handle_t *handle)
 {
     struct link_server *s = handle->data;
     void (*cb)(void *arg) = s->on_closed;
@@ -326,6 +364,12 @@ static void on_tick_closed(uv_handle_t *handle)
     free_server(s);
     if (cb != NULL)
         cb(arg);
+}
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+    struct link_server *s = handle->data;
+    uv_close((uv_handle_t *)&s->guard_tick, on_guard_closed);
 }
 
 static void on_box_closed(uv_handle_t *handle)
