@@ -128,6 +128,7 @@ enum err fleet_hello(struct fleet *f, void *peer, const struct msg_hello *hello,
     a->peer = peer;
     a->heard_ns = now_ns;
     mem_set_string(&a->address, address);
+    mem_set_string(&a->build, msg_text(hello->build));
     reconcile(f, a, hello, restarted);
     a->incarnation = hello->incarnation;
     copy_facts(a, &hello->host);
@@ -147,8 +148,13 @@ void fleet_gone(struct fleet *f, void *peer)
         if (a->peer != peer)
             continue;
         a->peer = NULL;
-        a->poll = NULL; /* the link has dropped what was unanswered */
+        void *held[] = {a->poll, a->push};
+        a->poll = NULL;
         a->push = NULL;
+        for (size_t k = 0; k < ARRAY_LEN(held); k++) {
+            if (held[k] != NULL)
+                f->handlers.refuse(f->handlers.arg, held[k], ERR_CLOSED, "the session has ended");
+        }
         log_info("agent_down", "agent=%s job=%s", a->name, a->job ? a->job : "");
         return;
     }
@@ -260,6 +266,7 @@ void fleet_get(const struct fleet *f, size_t i, struct fleet_info *out)
     const struct fleet_agent *a = f->agents[i];
     *out = (struct fleet_info){.name = a->name,
                                .address = a->address,
+                               .build = a->build,
                                .job = a->job ? a->job : "",
                                .state = a->state,
                                .connected = a->peer != NULL,
@@ -270,4 +277,9 @@ void fleet_get(const struct fleet *f, size_t i, struct fleet_info *out)
 void *fleet_agent_peer(const struct fleet_agent *a)
 {
     return a->peer;
+}
+
+const char *fleet_agent_name(const struct fleet_agent *a)
+{
+    return a->name;
 }

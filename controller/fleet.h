@@ -143,6 +143,7 @@ void fleet_release(struct fleet *f, const char *job, uint64_t now_ns);
 struct fleet_info {
     const char *name;
     const char *address;
+    const char *build;
     const char *job; /* "" when free */
     enum fleet_state state;
     bool connected;
@@ -152,5 +153,6 @@ struct fleet_info {
 size_t fleet_count(const struct fleet *f);
 void fleet_get(const struct fleet *f, size_t i, struct fleet_info *out); /* by name, ascending */
 void *fleet_agent_peer(const struct fleet_agent *a);
+const char *fleet_agent_name(const struct fleet_agent *a);
 
 #endif

@@ -36,6 +36,7 @@ struct fleet_agent *fleet_agent_new(const char *name)
     struct fleet_agent *a = mem_zalloc(1, sizeof(*a));
     a->name = mem_strdup(name);
     a->address = mem_strdup("");
+    a->build = mem_strdup("");
     return a;
 }
 
@@ -88,6 +89,7 @@ void fleet_agent_free(struct fleet_agent *a)
     free_host(&a->facts);
     free(a->name);
     free(a->address);
+    free(a->build);
     free(a->job);
     free(a);
 }

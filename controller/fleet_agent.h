@@ -15,6 +15,7 @@ struct fleet_open { /* a command that has not been answered */
 struct fleet_agent {
     char *name;
     char *address;
+    char *build;
     struct msg_host facts;
     uint64_t incarnation;
 
