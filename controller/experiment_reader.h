@@ -11,6 +11,8 @@
 #include "controller/experiment.h"
 
 #define READER_TEXT_BYTES 96u
+/* A body, sent or expected: as base64 it still fits into the resolved text and into one message. */
+#define READER_BODY_BYTES (LIMIT_RESOLVED_BYTES / 2)
 
 struct experiment_reader {
     const struct experiment_options *options;

@@ -127,9 +127,9 @@ static void read_file(struct experiment_reader *r, const struct json_value *v, c
         reader_problem(r, v, "%s: %s", path, errno == ENOENT ? "does not exist" : strerror(errno));
     } else if (!S_ISREG(st.st_mode)) {
         reader_problem(r, v, "%s is not a regular file", path);
-    } else if (st.st_size > (off_t)LIMIT_RESOLVED_BYTES / 2) {
+    } else if (st.st_size > (off_t)READER_BODY_BYTES) {
         reader_problem(r, v, "%s has %lld bytes, at most %u are allowed", path, (long long)st.st_size,
-                       LIMIT_RESOLVED_BYTES / 2);
+                       READER_BODY_BYTES);
     } else {
         size_t size = (size_t)st.st_size;
         out->data = mem_alloc(size);
@@ -169,6 +169,8 @@ static void read_body_base64(struct experiment_reader *r, const struct json_valu
     out->data = mem_alloc(strlen(text));
     if (mbedtls_base64_decode(out->data, strlen(text), &len, (const unsigned char *)text, strlen(text)) != 0)
         reader_problem(r, v, "is not base64");
+    else if (len > READER_BODY_BYTES)
+        reader_problem(r, v, "has %zu bytes, at most %u are allowed", len, READER_BODY_BYTES);
     out->len = len;
 }
 
@@ -192,7 +194,7 @@ static void read_body(struct experiment_reader *r, const struct json_value *requ
         read_body_file(r, found, out);
     else if (strcmp(found->key, "body_base64") == 0)
         read_body_base64(r, found, out);
-    else if (reader_get_text(r, found, LIMIT_RESOLVED_BYTES, &text))
+    else if (reader_get_text(r, found, READER_BODY_BYTES, &text))
         *out = (struct msg_bytes){.data = mem_dup(text, strlen(text)), .len = strlen(text)};
 }
 

@@ -36,7 +36,7 @@ static void read_match(struct experiment_reader *r, const struct json_value *v, 
         reader_refuse(r, v, "a string, { \"contains\": \"...\" } or { \"exact\": \"...\" }");
         return;
     }
-    if (!reader_get_text(r, from, LIMIT_RESOLVED_BYTES, &text))
+    if (!reader_get_text(r, from, READER_BODY_BYTES, &text))
         return;
     if (out->kind == MSG_MATCH_CONTAINS && text[0] == '\0')
         reader_problem(r, from, "is empty: every answer contains that");
