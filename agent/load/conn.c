@@ -116,7 +116,7 @@ static void fail_answered(struct worker *w, struct conn *c, enum fault_cause cau
 
 static void record_latency(struct worker *w, const struct conn *c)
 {
-    hist_record(w->tally->latency, w->now_ns - c->intended_ns);
+    hist_record(&w->interval->latency, w->now_ns - c->intended_ns);
     if (w->options->open_loop)
         hist_record(w->tally->service, w->now_ns - c->sent_ns);
 }

@@ -1,5 +1,7 @@
 #include "agent/load/options.h"
 
+#include "agent/load/timeline.h"
+
 #include "common/args.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -7,7 +9,8 @@
 
 #include <errno.h>
 
-#define THREADS_MAX 1024u
+#define THREADS_MAX         1024u
+#define REPORT_EVERY_NS_MIN (10 * NS_PER_MS)
 
 enum {
     OPT_WARMUP = 256,
@@ -18,6 +21,8 @@ enum {
     OPT_UNIX,
     OPT_NO_KEEPALIVE,
     OPT_BACKEND,
+    OPT_REPORT_EVERY,
+    OPT_HLOG,
     OPT_INSECURE,
     OPT_CA,
     OPT_SERVER_NAME,
@@ -57,6 +62,8 @@ static const struct args_option table[] = {
     {OPT_UNIX, "unix-socket", "PATH", "connect to this socket; the URL still gives Host and path"},
     {OPT_CPUS, "cpus", "LIST", "pin the threads to these CPUs in turn, like 2-3,8"},
     {OPT_BACKEND, "backend", "NAME", "auto (default), io_uring or libuv"},
+    {OPT_REPORT_EVERY, "report-every", "TIME", "a line on standard error for each such interval"},
+    {OPT_HLOG, "hlog", "FILE", "write an HdrHistogram interval log"},
     {'o', "output", "FORMAT", "text (default) or json"},
     {OPT_EVENTS, "events", NULL, "one JSON line per event on standard error"},
     {'h', "help", NULL, "this text"},
@@ -191,6 +198,11 @@ static enum err take_option(struct options *o, int id, const char *value, struct
     case OPT_CPUS:
         o->has_cpus = true;
         return parse_cpus(value, &o->cpus, "--cpus", d);
+    case OPT_REPORT_EVERY:
+        return parse_duration(value, &o->report_every_ns, "--report-every", d);
+    case OPT_HLOG:
+        o->hlog_path = value;
+        return ERR_OK;
     case OPT_BACKEND:
         e = take_word(value, (const char *const[]){"auto", "io_uring", "libuv"}, 3, &word, "--backend", d);
         o->backend = (enum transport_kind)word;
@@ -238,7 +250,15 @@ static enum err check_whole(struct options *o, const struct args *a, struct err_
     if (o->connections < o->threads)
         return err_set(d, ERR_INVALID, "--threads: %u threads cannot share %u connections", o->threads,
                        o->connections);
-    return o->open_loop ? make_schedule(o, d) : ERR_OK;
+    enum err e = o->open_loop ? make_schedule(o, d) : ERR_OK;
+    if (e != ERR_OK || o->report_every_ns == 0)
+        return e;
+    if (o->report_every_ns < REPORT_EVERY_NS_MIN ||
+        o->duration_ns / o->report_every_ns >= TIMELINE_POINTS_MAX)
+        return err_set(d, ERR_INVALID,
+                       "--report-every: at least 10ms, and at most %u intervals in the window",
+                       TIMELINE_POINTS_MAX);
+    return ERR_OK;
 }
 
 enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d)

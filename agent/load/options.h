@@ -27,6 +27,8 @@ struct options {
     const char *ca_file;
     const char *server_name; /* NULL: the URL's host */
     bool events;
+    uint64_t report_every_ns; /* 0: no lines */
+    const char *hlog_path;    /* NULL: none */
     enum options_output output;
     enum transport_kind backend;
     uint32_t connections;

@@ -116,6 +116,28 @@ static void put_hist(struct json_writer *j, const char *key, const struct hist *
     buf_fini(&text);
 }
 
+static void put_timeline(struct json_writer *j, const struct run_result *r)
+{
+    json_write_u64(j, "interval_ns", r->interval_ns);
+    json_write_array(j, "timeline");
+    for (size_t i = 0; i < r->point_count; i++) {
+        const struct timeline_point *p = &r->points[i];
+        json_write_object(j, NULL);
+        put_instant(j, "start_ns", p->start_ns);
+        put_instant(j, "end_ns", p->end_ns);
+        json_write_u64(j, "ok", p->ok);
+        json_write_u64(j, "failed", p->failed);
+        if (p->ok != 0) {
+            json_write_u64(j, "p50", p->p50_ns);
+            json_write_u64(j, "p90", p->p90_ns);
+            json_write_u64(j, "p99", p->p99_ns);
+            json_write_u64(j, "max", p->max_ns);
+        }
+        json_write_close(j);
+    }
+    json_write_close(j);
+}
+
 static void put_open_loop(struct json_writer *j, const struct tally *y, const struct options *o)
 {
     json_write_object(j, "open_loop");
@@ -179,6 +201,7 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct o
     json_write_close(&j);
     put_figures(&j, "latency_ns", y->latency);
     put_hist(&j, "latency_hist", y->latency);
+    put_timeline(&j, r);
     put_figures(&j, "timeouts_ns", y->timeouts);
     put_figures(&j, "failed_ns", y->failed);
     put_figures(&j, "connect_ns", y->connect);

@@ -1,24 +1,10 @@
 #include "agent/load/result_text.h"
 
+#include "agent/load/live.h"
 #include "common/clock.h"
 #include "common/parse.h"
 
 #include <inttypes.h>
-
-/* "812us", "1.49ms", "2.10s": three digits, for a latency. */
-static const char *latency_text(uint64_t ns, char *out, size_t size)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    size_t u = 0;
-    while (u + 1 < ARRAY_LEN(units) && (double)ns >= 1000 * units[u].ns)
-        u++;
-    double v = (double)ns / units[u].ns;
-    snprintf(out, size, "%.*f%s", u == 0 || v >= 100 ? 0 : v >= 10 ? 1 : 2, v, units[u].unit);
-    return out;
-}
 
 static const char *bytes_text(double bytes, char *out, size_t size)
 {
@@ -39,11 +25,13 @@ static void print_latency(const struct hist *h)
         puts("  latency      none: no request succeeded");
         return;
     }
-    printf("  latency      mean %s, sd %s", latency_text((uint64_t)hist_mean(h), a, sizeof a),
-           latency_text((uint64_t)hist_stddev(h), b, sizeof b));
-    printf(", min %s, max %s\n", latency_text(h->min, a, sizeof a), latency_text(h->max, b, sizeof b));
+    printf("  latency      mean %s, sd %s", live_latency_text((uint64_t)hist_mean(h), a, sizeof a),
+           live_latency_text((uint64_t)hist_stddev(h), b, sizeof b));
+    printf(", min %s, max %s\n", live_latency_text(h->min, a, sizeof a),
+           live_latency_text(h->max, b, sizeof b));
     for (size_t i = 0; i < ARRAY_LEN(percents); i++)
-        printf("    %6g %%   %s\n", percents[i], latency_text(hist_percentile(h, percents[i]), a, sizeof a));
+        printf("    %6g %%   %s\n", percents[i],
+               live_latency_text(hist_percentile(h, percents[i]), a, sizeof a));
 }
 
 static void print_faults(const char *title, const struct fault_table *f)
@@ -79,12 +67,12 @@ static void print_open_loop(const struct tally *y)
 {
     char a[32];
     char b[32];
-    printf("  service      50 %% %s", latency_text(hist_percentile(y->service, 50), a, sizeof a));
+    printf("  service      50 %% %s", live_latency_text(hist_percentile(y->service, 50), a, sizeof a));
     printf(", 99 %% %s (from sending; latency counts from when a request was due)\n",
-           latency_text(hist_percentile(y->service, 99), b, sizeof b));
-    printf("  send lag     50 %% %s", latency_text(hist_percentile(y->send_lag, 50), a, sizeof a));
+           live_latency_text(hist_percentile(y->service, 99), b, sizeof b));
+    printf("  send lag     50 %% %s", live_latency_text(hist_percentile(y->send_lag, 50), a, sizeof a));
     printf(", 99 %% %s, %" PRIu64 " late by more than 1ms",
-           latency_text(hist_percentile(y->send_lag, 99), b, sizeof b), y->audit.late);
+           live_latency_text(hist_percentile(y->send_lag, 99), b, sizeof b), y->audit.late);
     if (audit_gap_cv(&y->audit) >= 0)
         printf(", gap CV %.2f", audit_gap_cv(&y->audit));
     puts("");
@@ -117,7 +105,7 @@ void result_text(const struct run_result *r, const struct options *o, const stru
     uint64_t cpu_ns = y->cpu_user_ns + y->cpu_system_ns;
     printf("  own cost     %.0f %% of a CPU", seconds > 0 ? (double)cpu_ns / (double)window_ns * 100 : 0);
     if (w->responses != 0)
-        printf(", %s a request", latency_text(cpu_ns / w->responses, a, sizeof a));
+        printf(", %s a request", live_latency_text(cpu_ns / w->responses, a, sizeof a));
     printf(", %s\n", bytes_text((double)r->rss_bytes_max, b, sizeof b));
     if (r->verdict.limit == LIMIT_CPU)
         printf("  NOTE         a thread was busy for %.0f %% of the window: the generator may have been the "
@@ -125,5 +113,5 @@ void result_text(const struct run_result *r, const struct options *o, const stru
                r->verdict.value * 100);
     else if (r->verdict.limit == LIMIT_LAG)
         printf("  NOTE         requests left up to %s late by the generator's own fault (99 %%)\n",
-               latency_text((uint64_t)r->verdict.value, a, sizeof a));
+               live_latency_text((uint64_t)r->verdict.value, a, sizeof a));
 }

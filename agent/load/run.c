@@ -1,6 +1,8 @@
 #include "agent/load/run.h"
 
 #include "agent/load/events.h"
+#include "agent/load/hlog.h"
+#include "agent/load/live.h"
 #include "agent/load/worker.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -8,10 +10,13 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* Between fixing an instant and the instant: more than a worker's tick, so that none is late. */
 #define NOTICE_NS      (40 * NS_PER_MS)
 #define SETTLE_POLL_NS (1 * NS_PER_MS)
+/* How often finished intervals are taken from the workers. */
+#define COLLECT_NS (100 * NS_PER_MS)
 
 struct run {
     const struct options *options;
@@ -20,7 +25,28 @@ struct run {
     uint32_t worker_count;
     bool interrupted;
     uint64_t warmup_start_ns;
+    struct interval_box intervals;
+    struct timeline timeline;
+    struct hlog hlog;
+    struct live live;
 };
+
+static void on_point(void *arg, const struct timeline_point *p, const struct hist *latency)
+{
+    struct run *run = arg;
+    uint64_t start_ns = atomic_load(&run->shared.window_start_ns);
+    live_point(&run->live, p, p->end_ns - start_ns, run->options->duration_ns);
+    if (run->hlog.file == NULL)
+        return;
+    if (p->start_ns == start_ns)
+        hlog_start(&run->hlog, start_ns);
+    hlog_add(&run->hlog, p->start_ns, p->end_ns, latency);
+}
+
+static void collect_intervals(struct run *run)
+{
+    timeline_add(&run->timeline, interval_box_take(&run->intervals));
+}
 
 /* Sleeps until `until_ns`; false when a signal asks for the end. */
 static bool sleep_until(struct run *run, uint64_t until_ns)
@@ -30,12 +56,13 @@ static bool sleep_until(struct run *run, uint64_t until_ns)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     for (uint64_t now = clock_now_ns(); now < until_ns; now = clock_now_ns()) {
-        uint64_t left = until_ns - now;
+        uint64_t left = until_ns - now < COLLECT_NS ? until_ns - now : COLLECT_NS;
         struct timespec ts = {.tv_sec = (time_t)(left / NS_PER_S), .tv_nsec = (long)(left % NS_PER_S)};
         if (sigtimedwait(&set, NULL, &ts) > 0) {
             run->interrupted = true;
             return false;
         }
+        collect_intervals(run);
     }
     return true;
 }
@@ -183,7 +210,11 @@ static void collect(struct run *run, struct run_result *out)
                                .window_end_ns = atomic_load(&run->shared.window_end_ns),
                                .interrupted = run->interrupted,
                                .backend = run->workers[0]->transport->ops->name,
+                               .interval_ns = run->shared.interval_ns,
+                               .point_count = run->timeline.count,
                                .rss_bytes_max = (uint64_t)u.ru_maxrss * 1024};
+    out->points = run->timeline.points;
+    run->timeline.points = NULL;
     double window = (double)(out->window_end_ns - out->window_start_ns);
     double busiest = 0;
     out->thread_shares = mem_zalloc(run->worker_count, sizeof(double));
@@ -198,12 +229,37 @@ static void collect(struct run *run, struct run_result *out)
         audit_judge(busiest, run->options->open_loop ? out->tally->own_lag : NULL, out->tally->latency);
 }
 
+static enum err set_up(struct run *run, const struct run_plan *plan, struct err_detail *d)
+{
+    const struct options *o = plan->options;
+    run->options = o;
+    interval_box_init(&run->intervals);
+    timeline_init(&run->timeline, o->threads, on_point, run);
+    run->shared.intervals = &run->intervals;
+    run->shared.interval_ns =
+        o->report_every_ns != 0 ? o->report_every_ns : timeline_interval(o->duration_ns);
+    run->live.lines = o->report_every_ns != 0;
+    run->live.redraw = o->output == OUTPUT_TEXT && !o->events && isatty(STDERR_FILENO) == 1;
+    block_signals();
+    enum err e = o->hlog_path != NULL ? hlog_open(&run->hlog, o->hlog_path, d) : ERR_OK;
+    return e == ERR_OK ? start_workers(run, plan, d) : e;
+}
+
+static void tear_down(struct run *run)
+{
+    for (uint32_t i = 0; i < run->worker_count; i++)
+        worker_free(run->workers[i]);
+    free(run->workers);
+    timeline_fini(&run->timeline);
+    interval_box_fini(&run->intervals);
+}
+
 enum err run_load(struct run_result *out, const struct run_plan *plan, struct err_detail *d)
 {
-    struct run run = {.options = plan->options};
-    block_signals();
-    enum err e = start_workers(&run, plan, d);
+    struct run run = {0};
+    enum err e = set_up(&run, plan, d);
     if (e == ERR_OK) {
+        live_say(&run.live, "opening connections");
         e = conduct(&run, d);
     } else {
         uint64_t now = clock_now_ns();
@@ -211,11 +267,14 @@ enum err run_load(struct run_result *out, const struct run_plan *plan, struct er
     }
     for (uint32_t i = 0; i < run.worker_count; i++)
         worker_join(run.workers[i]);
+    collect_intervals(&run);
+    live_end(&run.live);
+    enum err closed = hlog_close(&run.hlog, e == ERR_OK ? d : NULL);
+    if (e == ERR_OK)
+        e = closed;
     if (e == ERR_OK)
         collect(&run, out);
-    for (uint32_t i = 0; i < run.worker_count; i++)
-        worker_free(run.workers[i]);
-    free(run.workers);
+    tear_down(&run);
     return e;
 }
 
@@ -223,5 +282,6 @@ void run_result_fini(struct run_result *r)
 {
     tally_free(r->tally);
     free(r->thread_shares);
+    free(r->points);
     *r = (struct run_result){0};
 }

@@ -8,6 +8,7 @@
 #include "agent/load/request.h"
 #include "agent/load/tally.h"
 #include "agent/load/target.h"
+#include "agent/load/timeline.h"
 #include "agent/load/tls.h"
 
 /* Everything that is fixed beforehand: borrowed. */
@@ -26,6 +27,9 @@ struct run_result {
     bool interrupted;    /* ended early by a signal; the window is shorter then */
     const char *backend; /* static text */
     uint64_t rss_bytes_max;
+    uint64_t interval_ns;
+    struct timeline_point *points; /* of the window, one per interval */
+    size_t point_count;
     double *thread_shares; /* of the window that each thread was on a CPU */
     struct audit_verdict verdict;
 };

@@ -103,6 +103,7 @@ void worker_free(struct worker *w)
         conn_fini(&w->conns[i]);
     free(w->conns);
     free(w->idle);
+    interval_free(w->interval);
     tally_free(w->tally);
     free(w);
 }
@@ -138,10 +139,34 @@ static void enter_phase(struct worker *w, enum run_phase phase)
     w->accounts->scheduled = w->in_flight;
 }
 
+static void start_interval(struct worker *w, uint64_t index, uint64_t start_ns)
+{
+    w->interval = interval_new(index, start_ns);
+    w->interval_edge_ns = start_ns + w->shared->interval_ns;
+    w->failed_before = w->accounts->failed;
+}
+
+static void end_interval(struct worker *w)
+{
+    struct interval *i = w->interval;
+    i->end_ns = w->edge_ns;
+    i->failed = w->accounts->failed - w->failed_before;
+    hist_merge(w->tally->latency, &i->latency);
+    interval_box_put(w->shared->intervals, &w->interval);
+}
+
+static void next_interval(struct worker *w)
+{
+    uint64_t next = w->interval->index + 1;
+    end_interval(w);
+    start_interval(w, next, w->edge_ns);
+}
+
 static void enter_window(struct worker *w)
 {
     uint64_t start_ns = w->edge_ns;
     enter_phase(w, PHASE_WINDOW);
+    start_interval(w, 0, start_ns);
     if (w->options->open_loop)
         pacer_init(&w->pacer, &w->options->schedule, start_ns, w->index, w->options->threads,
                    w->options->seed);
@@ -150,6 +175,7 @@ static void enter_window(struct worker *w)
 
 static void enter_drain(struct worker *w)
 {
+    end_interval(w);
     enter_phase(w, PHASE_DRAIN);
     w->loading = false;
     read_cpu(&w->tally->cpu_user_ns, &w->tally->cpu_system_ns);
@@ -170,6 +196,13 @@ static void read_edge(struct worker *w)
     _Atomic uint64_t *edges[PHASE_COUNT] = {&w->shared->window_start_ns, &w->shared->window_end_ns,
                                             &w->shared->drain_end_ns};
     w->edge_ns = atomic_load_explicit(edges[w->phase], memory_order_acquire);
+    if (w->phase == PHASE_WINDOW && w->interval_edge_ns < w->edge_ns)
+        w->edge_ns = w->interval_edge_ns;
+}
+
+static bool at_phase_edge(const struct worker *w)
+{
+    return w->edge_ns >= atomic_load_explicit(&w->shared->window_end_ns, memory_order_acquire);
 }
 
 void worker_cross_edges(struct worker *w)
@@ -177,6 +210,8 @@ void worker_cross_edges(struct worker *w)
     while (w->now_ns >= w->edge_ns) {
         if (w->phase == PHASE_WARMUP)
             enter_window(w);
+        else if (w->phase == PHASE_WINDOW && w->edge_ns == w->interval_edge_ns && !at_phase_edge(w))
+            next_interval(w);
         else if (w->phase == PHASE_WINDOW)
             enter_drain(w);
         else {

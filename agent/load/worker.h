@@ -6,6 +6,7 @@
  * touched by others, all of them atomic.
  */
 #include "agent/load/conn.h"
+#include "agent/load/interval.h"
 #include "agent/load/options.h"
 #include "agent/load/pacer.h"
 #include "agent/load/quick.h"
@@ -26,7 +27,9 @@ struct worker_shared {
     _Atomic uint64_t window_start_ns; /* set before begin_ns */
     _Atomic uint64_t window_end_ns;   /* may only be moved to an earlier instant, for an early end */
     _Atomic uint64_t drain_end_ns;    /* moved together with it */
-    _Atomic uint32_t settled;         /* workers whose connections are open or have failed */
+    uint64_t interval_ns;             /* fixed beforehand, as the next */
+    struct interval_box *intervals;
+    _Atomic uint32_t settled; /* workers whose connections are open or have failed */
 };
 
 struct worker_public {
@@ -41,7 +44,7 @@ struct worker {
     uint64_t now_ns;  /* of the event being handled */
     bool may_skip;    /* bytes of large bodies may be dropped unseen */
     bool heard;       /* events since the loop last looked at the clock */
-    uint64_t edge_ns; /* when the phase ends */
+    uint64_t edge_ns; /* when the phase ends, or the interval */
     enum run_phase phase;
     bool loading; /* between begin and the window's end: requests may be sent */
     uint64_t in_flight;
@@ -69,6 +72,9 @@ struct worker {
     uint64_t cpu_start_user_ns; /* of the thread, at the window's start */
     uint64_t cpu_start_system_ns;
     struct tally *tally;
+    struct interval *interval; /* being filled; NULL outside the window */
+    uint64_t interval_edge_ns;
+    uint64_t failed_before;            /* requests of the window, when the interval began */
     uint8_t plain[WORKER_PLAIN_BYTES]; /* out of TLS */
     pthread_t thread;
     bool done;
