@@ -120,7 +120,7 @@ enum err store_put_host(struct store *s, const char *job, const struct store_hos
 {
     const struct msg_host *f = host->facts;
     struct buf labels;
-    buf_init(&labels, MSG_LABELS_MAX * LIMIT_TEXT_BYTES);
+    buf_init(&labels, (size_t)MSG_LABELS_MAX * LIMIT_TEXT_BYTES);
     enum err e = join_labels(&f->labels, &labels, d);
     if (e == ERR_OK)
         e = store_begin(s, d);

@@ -75,7 +75,6 @@ static enum err read_attempts(struct store *s, const char *job, struct store_res
                               struct err_detail *d)
 {
     struct store_rows rows;
-    int64_t *loads = NULL;
     store_rows_init(
         &rows, s,
         "SELECT window, attempt, coalesce(run, 0), valid, final, gate, reason, started_wall_ns,"
@@ -85,8 +84,6 @@ static enum err read_attempts(struct store *s, const char *job, struct store_res
         STORE_VALUES(store_text(job)));
     while (store_rows_next(&rows)) {
         out->attempts = grow(out->attempts, out->attempt_count, sizeof(*out->attempts));
-        loads = grow(loads, out->attempt_count, sizeof(*loads));
-        loads[out->attempt_count] = store_column_i64(&rows, 8);
         out->attempts[out->attempt_count++] = (struct store_read_attempt){
             .window = store_column_u32(&rows, 0),
             .attempt = store_column_u32(&rows, 1),
@@ -96,6 +93,7 @@ static enum err read_attempts(struct store *s, const char *job, struct store_res
             .gate = store_column_text(&rows, 5),
             .reason = store_column_text(&rows, 6),
             .started_wall_ns = store_column_u64(&rows, 7),
+            .load_id = store_column_i64(&rows, 8),
             .server_cpu_s = store_column_real(&rows, 9),
             .server_cpu_cores = store_column_real(&rows, 10),
             .generator_cpu_s = store_column_real(&rows, 11),
@@ -108,9 +106,8 @@ static enum err read_attempts(struct store *s, const char *job, struct store_res
     }
     enum err e = store_rows_fini(&rows, d);
     for (size_t i = 0; e == ERR_OK && i < out->attempt_count; i++)
-        if (loads[i] != 0)
-            e = store_get_load(s, loads[i], &out->attempts[i].loaded, d);
-    free(loads);
+        if (out->attempts[i].load_id != 0)
+            e = store_get_load(s, out->attempts[i].load_id, &out->attempts[i].loaded, d);
     return e;
 }
 

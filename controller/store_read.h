@@ -45,6 +45,7 @@ struct store_read_attempt {
     char *gate;
     char *reason;
     uint64_t started_wall_ns;
+    int64_t load_id;                       /* row of `loaded` in loads; 0 = none */
     struct msg_loaded *loaded;             /* NULL when the generator gave nothing */
     double server_cpu_s, server_cpu_cores; /* negative = not known, here and below */
     double generator_cpu_s, generator_cpu_cores;

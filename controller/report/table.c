@@ -102,15 +102,25 @@ static size_t offset_of(const char *text, size_t n)
     return at;
 }
 
-static enum err write_name(const char *name, size_t width, struct buf *out)
+char *table_shorten(const char *text, size_t width)
 {
-    size_t have = table_text_width(name);
+    size_t have = table_text_width(text);
+    must(width > 2);
     if (have <= width)
-        return buf_printf(out, "%*s%s%*s", (int)MARGIN, "", name, (int)(width - have), "");
+        return cleaned(mem_strdup(text));
     size_t head = (width - 2) / 2;
     size_t tail = width - 2 - head;
-    return buf_printf(out, "%*s%.*s..%s", (int)MARGIN, "", (int)offset_of(name, head), name,
-                      name + offset_of(name, have - tail));
+    return cleaned(
+        mem_printf("%.*s..%s", (int)offset_of(text, head), text, text + offset_of(text, have - tail)));
+}
+
+static enum err write_name(const char *name, size_t width, struct buf *out)
+{
+    char *text = table_shorten(name, width);
+    enum err e =
+        buf_printf(out, "%*s%s%*s", (int)MARGIN, "", text, (int)(width - table_text_width(text)), "");
+    free(text);
+    return e;
 }
 
 static enum err write_cell(const char *text, size_t width, bool left, struct buf *out)
@@ -195,7 +205,7 @@ static size_t fit_name(const struct table *t, const size_t *widths, unsigned wid
 
 enum err table_write(const struct table *t, unsigned width, struct buf *out)
 {
-    size_t widths[TABLE_COLUMNS_MAX];
+    size_t widths[TABLE_COLUMNS_MAX] = {0};
     for (size_t c = 0; c < t->column_count; c++)
         widths[c] = column_width(t, c);
     for (size_t g = 0; g < TABLE_COLUMNS_MAX; g++) {

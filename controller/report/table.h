@@ -35,6 +35,9 @@ void table_set(struct table *t, size_t column, const char *fmt, ...) PRINTF_LIKE
 /* Names that do not fit are cut in the middle ("node/ult..press"). ERR_TOO_BIG: `out` is full. */
 NODISCARD enum err table_write(const struct table *t, unsigned width, struct buf *out);
 
+/* At most `width` (3 or more) columns of `text`, cut in the middle; the caller frees it. */
+char *table_shorten(const char *text, size_t width);
+
 /* Columns that a text takes on a terminal: its characters, not its bytes. */
 size_t table_text_width(const char *text);
 

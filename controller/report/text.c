@@ -53,7 +53,7 @@ static void put_table(struct page *p, struct table *t)
 static void heading(struct page *p, char *words)
 {
     struct buf line;
-    buf_init(&line, 16 * LIMIT_TEXT_BYTES);
+    buf_init(&line, (size_t)16 * LIMIT_TEXT_BYTES);
     enum err e = table_wrap("--", 3, words, p->width, &line);
     size_t have = e == ERR_OK ? table_text_width(line.data) - 1 : 0; /* without its line break */
     if (e == ERR_OK && have + 3 < p->width) {
@@ -300,11 +300,14 @@ static void put_group(struct page *p, uint32_t workload, uint32_t connections)
     size_t count = report_group(p->r, workload, connections, group);
     char duration[32];
     char warmup[32];
-    char *title =
-        mem_printf("%s: %s %s, %u connection%s, %s after %s of warm-up", w->name, msg_text(w->request.method),
-                   msg_text(w->request.path), connections, plural(connections),
-                   parse_duration_text(w->duration_ns, duration, sizeof(duration)),
-                   parse_duration_text(w->warmup_ns, warmup, sizeof(warmup)));
+    char *name = table_shorten(w->name, 40);
+    char *path = table_shorten(msg_text(w->request.path), 40);
+    char *title = mem_printf("%s: %s %s, %u connection%s, %s after %s of warm-up", name,
+                             msg_text(w->request.method), path, connections, plural(connections),
+                             parse_duration_text(w->duration_ns, duration, sizeof(duration)),
+                             parse_duration_text(w->warmup_ns, warmup, sizeof(warmup)));
+    free(name);
+    free(path);
     heading(p, title);
 
     struct table t;

@@ -83,6 +83,28 @@ static void test_long_names_are_cut_in_the_middle(void **state)
     table_fini(&t);
 }
 
+static void test_shorten(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t width;
+        const char *expected;
+    } cases[] = {
+        {"", 3, ""},
+        {"abc", 3, "abc"},
+        {"abcd", 3, "..d"},
+        {"abcdefgh", 6, "ab..gh"},
+        {"abcdefgh", 7, "ab..fgh"},
+        {"\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6", 4, "\xc3\xa4..\xc3\xb6"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char *text = table_shorten(cases[i].text, cases[i].width);
+        assert_string_equal(text, cases[i].expected);
+        free(text);
+    }
+}
+
 static void test_a_full_buffer_is_an_error(void **state)
 {
     (void)state;
@@ -148,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_groups_share_a_block_when_they_fit),
         cmocka_unit_test(test_groups_that_do_not_fit_get_blocks_of_their_own),
         cmocka_unit_test(test_long_names_are_cut_in_the_middle),
+        cmocka_unit_test(test_shorten),
         cmocka_unit_test(test_a_full_buffer_is_an_error),
         cmocka_unit_test(test_wrap),
         cmocka_unit_test(test_nothing_commands_the_terminal),
