@@ -40,7 +40,7 @@ static enum err lock_state(struct daemon *m, struct err_detail *d)
     if (mkdir(dir, 0700) != 0 && errno != EEXIST)
         return err_set(d, err_from_errno(errno), "the state directory %s cannot be made: %s", dir,
                        strerror(errno));
-    char *path = mem_printf("%s/lock", dir);
+    char *path = mem_printf("%s/controller.lock", dir);
     m->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     enum err e = ERR_OK;
     if (m->lock_fd < 0)
