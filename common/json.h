@@ -22,9 +22,10 @@ struct json_value {
     uint32_t key_line; /* of its key, when a member of an object */
     uint32_t key_column;
     bool boolean;
-    bool loose; /* set by owners of a tree: a scalar that may also be read as a string */
-    char *key;  /* NULL unless a member */
-    char *text; /* string: decoded; number, true, false: as written; else NULL */
+    bool loose;   /* set by owners of a tree: a scalar that may also be read as a string */
+    bool refused; /* set by owners of a tree: reported already */
+    char *key;    /* NULL unless a member */
+    char *text;   /* string: decoded; number, true, false: as written; else NULL */
     struct json_value *parent;
     struct json_value *child; /* first element or member, in the order of the text */
     struct json_value *last;

@@ -152,35 +152,38 @@ const char *parse_duration_text(uint64_t ns, char *out, size_t size)
     return out;
 }
 
-/* Levenshtein distance, cut off at WORD_BYTES_MAX bytes a word. */
+/* Edits from one word to the other: a letter more, less or changed, or two neighbours swapped. Words are cut
+ * off at WORD_BYTES_MAX bytes. */
 static size_t distance(const char *a, const char *b)
 {
     size_t la = strnlen(a, WORD_BYTES_MAX);
     size_t lb = strnlen(b, WORD_BYTES_MAX);
-    size_t row[WORD_BYTES_MAX + 1];
+    size_t rows[3][WORD_BYTES_MAX + 1]; /* of the letters i - 2, i - 1 and i, in turn */
     for (size_t j = 0; j <= lb; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= la; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i + 2) % 3];
+        const size_t *second = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= lb; j++) {
-            size_t up = row[j];
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (up + 1 < best)
-                best = up + 1;
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            if (above[j] + 1 < best)
+                best = above[j] + 1;
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
-            diagonal = up;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && second[j - 2] + 1 < best)
+                best = second[j - 2] + 1;
             row[j] = best;
         }
     }
-    return row[lb];
+    return rows[la % 3][lb];
 }
 
 const char *parse_closest(const char *word, const char *const *candidates, size_t count)
 {
     const char *best = NULL;
-    size_t best_distance = strlen(word) / 3 + 2; /* about one slip in three letters */
+    size_t best_distance = (strlen(word) + 1) / 3 + 1; /* one slip in three letters, no more */
     for (size_t i = 0; i < count; i++) {
         size_t n = distance(word, candidates[i]);
         if (n < best_distance) {

@@ -52,6 +52,8 @@ void reader_problem(struct experiment_reader *r, const struct json_value *at, co
 {
     char text[PROBLEM_BYTES / 2];
     va_list ap;
+    if (at->refused)
+        return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);

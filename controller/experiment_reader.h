@@ -22,7 +22,8 @@ struct experiment_reader {
     size_t dropped; /* problems beyond LIMIT_PROBLEMS */
 };
 
-/* "PATH: text" at the place of `at`. A value that came by --set has that option named first. */
+/* "PATH: text" at the place of `at`, unless that was refused already. A value that came by --set has that
+ * option named first. */
 void reader_problem(struct experiment_reader *r, const struct json_value *at, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 /* The same at the place of a member's key. */

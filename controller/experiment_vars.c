@@ -146,6 +146,8 @@ static void substitute_string(struct vars *vars, struct json_value *v)
             v->boolean = sole->boolean;
             v->loose = true;
         }
+    } else {
+        v->refused = true;
     }
     buf_fini(&out);
 }

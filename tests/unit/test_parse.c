@@ -146,10 +146,17 @@ static void test_closest(void **state)
         const char *word;
         const char *meant;
     } cases[] = {
-        {"round", "rounds"},       {"roudns", "rounds"},
-        {"cool_down", "cooldown"}, {"fresh_proces", "fresh_process"},
-        {"gaps", "gap"},           {"oder", "order"},
-        {"hooks", NULL},           {"telemetry", NULL},
+        {"round", "rounds"},
+        {"roudns", "rounds"},
+        {"cool_down", "cooldown"},
+        {"fresh_proces", "fresh_process"},
+        {"gaps", "gap"},
+        {"oder", "order"},
+        {"hooks", NULL},
+        {"gpa", "gap"},
+        {"rate", NULL},
+        {"x", NULL},
+        {"telemetry", NULL},
         {"xxxxxxxxxxxx", NULL},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
