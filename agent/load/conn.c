@@ -3,12 +3,15 @@
 #include "agent/load/conn_opening.h"
 #include "agent/load/worker.h"
 
+#include <inttypes.h>
+
 /* Of a body that nobody looks at: below this a copy costs less than the extra call. */
 #define SKIP_BYTES_MIN (16u * 1024u)
 
-void conn_init(struct conn *c, uint32_t slot)
+void conn_init(struct conn *c, uint32_t slot, uint8_t *space, struct sha256 *sum)
 {
-    *c = (struct conn){.slot = slot, .state = CONN_CLOSED, .deadline_ns = UINT64_MAX};
+    *c = (struct conn){
+        .slot = slot, .state = CONN_CLOSED, .deadline_ns = UINT64_MAX, .space = space, .sum = sum};
 }
 
 void conn_fini(struct conn *c)
@@ -75,14 +78,20 @@ static void on_sent(struct worker *w, struct conn *c, const struct conn_input *i
 void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns)
 {
     must(c->state == CONN_READY);
-    const struct request *r = w->request;
+    const struct request *r = worker_next_request(w);
+    c->request = r;
     c->intended_ns = intended_ns;
     c->sent_ns = w->now_ns;
     response_init(&c->response, r->is_head);
+    if (r->expect.has_hash)
+        sha256_init(c->sum);
     worker_set_deadline(w, c, w->now_ns + w->options->timeout_ns);
     w->in_flight++;
     w->accounts->sent++;
-    send_bytes(w, c, r->bytes, r->len);
+    if (r->is_template)
+        send_bytes(w, c, c->space, request_render(r, &w->template_state, c->space));
+    else
+        send_bytes(w, c, r->bytes, r->len);
     c->state = c->send_pending ? CONN_SENDING : CONN_WAITING;
 }
 
@@ -93,8 +102,11 @@ static void fail_request(struct worker *w, struct conn *c, enum fault_phase phas
     w->in_flight--;
     w->accounts->failed++;
     fault_note(&w->tally->faults[w->phase], phase, cause, text);
-    if (w->phase == PHASE_WINDOW && cause == CAUSE_TIMEOUT)
-        hist_record(w->tally->timeouts, w->now_ns - c->intended_ns);
+    if (w->phase == PHASE_WINDOW) {
+        w->tally->requests[c->request->index].failed++;
+        if (cause == CAUSE_TIMEOUT)
+            hist_record(w->tally->timeouts, w->now_ns - c->intended_ns);
+    }
     reopen(w, c);
 }
 
@@ -110,38 +122,67 @@ static void fail_answered(struct worker *w, struct conn *c, enum fault_cause cau
 {
     w->accounts->failed++;
     fault_note(&w->tally->faults[w->phase], FAULT_RECEIVE, cause, text);
-    if (w->phase == PHASE_WINDOW)
-        hist_record(w->tally->failed, w->now_ns - c->intended_ns);
+    if (w->phase != PHASE_WINDOW)
+        return;
+    w->tally->requests[c->request->index].failed++;
+    hist_record(w->tally->failed, w->now_ns - c->intended_ns);
 }
 
-static void record_latency(struct worker *w, const struct conn *c)
+static void record_ok(struct worker *w, const struct conn *c)
 {
+    w->tally->requests[c->request->index].ok++;
     hist_record(&w->interval->latency, w->now_ns - c->intended_ns);
     if (w->options->open_loop)
         hist_record(w->tally->service, w->now_ns - c->sent_ns);
+}
+
+/* What is wrong with a whole answer; FAULT_CAUSE_COUNT when it is as expected. */
+static enum fault_cause judge(const struct conn *c, size_t surplus, char *text, size_t size)
+{
+    const struct response *r = &c->response;
+    const struct expect *e = &c->request->expect;
+    if (surplus != 0) {
+        snprintf(text, size, "bytes follow the answer that no request asked for");
+        return CAUSE_DESYNC;
+    }
+    if (!expect_has_status(e, r->status)) {
+        snprintf(text, size, "status %u", r->status);
+        return CAUSE_STATUS;
+    }
+    if (e->has_length && r->body_len != e->length) {
+        snprintf(text, size, "the body has %" PRIu64 " bytes, not %" PRIu64, r->body_len, e->length);
+        return CAUSE_CHECK;
+    }
+    if (e->has_hash) {
+        uint8_t hash[SHA256_BYTES];
+        sha256_end(c->sum, hash);
+        if (memcmp(hash, e->hash, sizeof hash) != 0) {
+            snprintf(text, size, "the body has another SHA-256");
+            return CAUSE_CHECK;
+        }
+    }
+    return FAULT_CAUSE_COUNT;
 }
 
 /* Every whole answer ends here: counted in the phase in which it became whole. */
 static void on_complete(struct worker *w, struct conn *c, size_t surplus)
 {
     const struct response *r = &c->response;
+    char text[FAULT_SAMPLE_BYTES];
     worker_cross_edges(w);
     w->in_flight--;
     w->accounts->responses++;
     c->answered++;
     if (w->phase == PHASE_WINDOW)
         w->tally->status[r->status]++;
-    if (surplus != 0) {
-        fail_answered(w, c, CAUSE_DESYNC, "bytes follow the answer that no request asked for");
-    } else if (r->status < 200 || r->status > 299) {
-        char text[32];
-        snprintf(text, sizeof text, "status %u", r->status);
-        fail_answered(w, c, CAUSE_STATUS, text);
+    enum fault_cause cause = judge(c, surplus, text, sizeof text);
+    if (cause != FAULT_CAUSE_COUNT) {
+        fail_answered(w, c, cause, text);
     } else {
         w->accounts->ok++;
         w->accounts->body_bytes += r->body_len;
         if (w->phase == PHASE_WINDOW)
-            record_latency(w, c);
+            record_ok(w, c);
     }
     bool reusable = r->keep_alive && surplus == 0 && c->state != CONN_SENDING &&
                     !w->options->keep_alive_off && c->answered != w->options->requests_per_connection;
@@ -163,6 +204,11 @@ static void on_framing_fault(struct worker *w, struct conn *c)
     fail_request(w, c, phase, big ? CAUSE_TOO_BIG : CAUSE_PROTOCOL, response_fault_text(f));
 }
 
+static void on_body(void *arg, const uint8_t *data, size_t len)
+{
+    sha256_add(arg, data, len);
+}
+
 static void on_answer_bytes(struct worker *w, struct conn *c, const struct conn_input *in)
 {
     struct response *r = &c->response;
@@ -171,7 +217,8 @@ static void on_answer_bytes(struct worker *w, struct conn *c, const struct conn_
         response_begin(r, &w->quick.head);
         at = w->quick.head_len;
     }
-    at += response_feed(r, in->data + at, in->len - at, NULL, NULL);
+    bool hashing = c->request->expect.has_hash;
+    at += response_feed(r, in->data + at, in->len - at, hashing ? on_body : NULL, c->sum);
     if (r->fault != RESPONSE_NONE) {
         on_framing_fault(w, c);
     } else if (r->state == RESPONSE_DONE) {
@@ -179,7 +226,7 @@ static void on_answer_bytes(struct worker *w, struct conn *c, const struct conn_
     } else {
         if (c->state == CONN_WAITING)
             c->state = CONN_RECEIVING;
-        if (w->may_skip && r->state == RESPONSE_IN_LENGTH && r->remaining >= SKIP_BYTES_MIN)
+        if (w->may_skip && !hashing && r->state == RESPONSE_IN_LENGTH && r->remaining >= SKIP_BYTES_MIN)
             transport_skip(w->transport, c->slot, r->remaining);
     }
 }

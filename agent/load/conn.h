@@ -8,6 +8,8 @@
 #include "agent/load/response.h"
 #include "agent/load/tls.h"
 
+struct request;
+struct sha256;
 struct worker;
 
 #define CONN_STATES(X)                                                                                       \
@@ -62,12 +64,16 @@ struct conn {
     uint64_t shaking_ns;  /* when the hand-shake began */
     uint64_t opening_ns;  /* when connecting began */
     struct response response;
-    uint64_t answered; /* requests answered on this connection since it was opened */
-    uint32_t failures; /* to open, in a row */
+    const struct request *request; /* in flight, or the last one */
+    struct sha256 *sum;            /* of the body, where one is expected; else NULL */
+    uint8_t *space;                /* for a rendered request; NULL without templates */
+    uint64_t answered;             /* requests answered on this connection since it was opened */
+    uint32_t failures;             /* to open, in a row */
     uint32_t opens;
 };
 
-void conn_init(struct conn *c, uint32_t slot);
+/* `space` for rendered requests and `sum` for hashes are borrowed; NULL when there is no need for them. */
+void conn_init(struct conn *c, uint32_t slot, uint8_t *space, struct sha256 *sum);
 void conn_fini(struct conn *c);
 
 /* Will connect at `at_ns`, at once when that has passed. State CLOSED only. */

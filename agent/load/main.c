@@ -14,15 +14,15 @@ static int complain(int code, const struct err_detail *d)
     return code;
 }
 
-static void print_result(const struct run_result *r, const struct options *o, const struct target *t)
+static void print_result(const struct run_result *r, const struct run_plan *plan)
 {
-    if (o->output == OUTPUT_TEXT) {
-        result_text(r, o, t);
+    if (plan->options->output == OUTPUT_TEXT) {
+        result_text(r, plan->options, plan->target);
         return;
     }
     struct buf out;
     buf_init(&out, RESULT_JSON_BYTES_MAX);
-    must(result_json(&out, r, o, t) == ERR_OK);
+    must(result_json(&out, r, plan) == ERR_OK);
     fwrite(out.data, 1, out.len, stdout);
     buf_fini(&out);
 }
@@ -38,7 +38,7 @@ static int exit_code(const struct run_result *r)
 struct parts {
     struct options options;
     struct target target;
-    struct request request;
+    struct request_set requests;
     struct tls_config *tls;
 };
 
@@ -55,17 +55,17 @@ static int run(struct parts *p, struct err_detail *d)
 {
     const struct options *o = &p->options;
     if (target_parse(&p->target, o->url, o->unix_socket, d) != ERR_OK ||
-        request_build(&p->request, &p->target, o, d) != ERR_OK || set_up_tls(p, d) != ERR_OK)
+        request_set_build(&p->requests, &p->target, o, d) != ERR_OK || set_up_tls(p, d) != ERR_OK)
         return complain(EXIT_USAGE, d);
     if (target_resolve(&p->target, o->timeout_ns, d) != ERR_OK)
         return complain(EXIT_INFRASTRUCTURE, d);
     if (o->events)
         events_enable();
-    struct run_plan plan = {.options = o, .target = &p->target, .request = &p->request, .tls = p->tls};
+    struct run_plan plan = {.options = o, .target = &p->target, .requests = &p->requests, .tls = p->tls};
     struct run_result result;
     if (run_load(&result, &plan, d) != ERR_OK)
         return complain(EXIT_INFRASTRUCTURE, d);
-    print_result(&result, o, &p->target);
+    print_result(&result, &plan);
     int code = exit_code(&result);
     run_result_fini(&result);
     return code;
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     }
     tls_config_free(parts.tls);
     target_fini(&parts.target);
-    request_fini(&parts.request);
+    request_set_fini(&parts.requests);
     options_fini(&parts.options);
     if (fflush(stdout) != 0 && code == EXIT_OK)
         code = EXIT_INFRASTRUCTURE;

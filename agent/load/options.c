@@ -21,6 +21,11 @@ enum {
     OPT_UNIX,
     OPT_NO_KEEPALIVE,
     OPT_BACKEND,
+    OPT_TEMPLATE,
+    OPT_REQUESTS,
+    OPT_EXPECT_STATUS,
+    OPT_EXPECT_LENGTH,
+    OPT_EXPECT_SHA256,
     OPT_REPORT_EVERY,
     OPT_HLOG,
     OPT_INSECURE,
@@ -49,6 +54,12 @@ static const struct args_option table[] = {
     {'m', "method", "METHOD", "request method (default GET; POST with a body)"},
     {'H', "header", "'K: V'", "a request header; may be repeated"},
     {'b', "body", "TEXT|@FILE", "request body, or the file that holds it"},
+    {OPT_TEMPLATE, "template", NULL,
+     "fill in {{counter}}, {{random:MIN-MAX}}, {{line:FILE}} in URL, headers and body"},
+    {OPT_REQUESTS, "requests", "FILE", "several weighted requests, see splitbench-load(1)"},
+    {OPT_EXPECT_STATUS, "expect-status", "LIST", "statuses that are ok (default 2xx), like 200,3xx"},
+    {OPT_EXPECT_LENGTH, "expect-length", "N", "bytes that the body must have"},
+    {OPT_EXPECT_SHA256, "expect-sha256", "HEX", "hash that the body must have"},
     {OPT_NO_KEEPALIVE, "no-keepalive", NULL, "a new connection for every request"},
     {OPT_PER_CONNECTION, "requests-per-connection", "N", "then the connection is replaced"},
     {OPT_RAMP, "ramp", "TIME", "open the connections evenly over this time (default 0)"},
@@ -79,20 +90,21 @@ static void print_help(void)
          "connect.");
 }
 
-static enum err read_body_file(struct options *o, const char *path, struct err_detail *d)
+enum err options_read_file(const char *path, size_t max, char **out, size_t *len, struct err_detail *d)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = fopen(path, "rbe");
     if (f == NULL)
-        return err_set(d, ERR_IO, "--body: cannot read '%s': %s", path, strerror(errno));
-    o->body = mem_alloc(LIMIT_BODY_BYTES + 1);
-    o->body_len = fread(o->body, 1, LIMIT_BODY_BYTES + 1, f);
+        return err_set(d, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    char *data = mem_alloc(max + 2);
+    *len = fread(data, 1, max + 1, f);
     bool failed = ferror(f) != 0;
     fclose(f);
+    data[*len] = '\0';
+    *out = mem_realloc(data, *len + 1, 1);
     if (failed)
-        return err_set(d, ERR_IO, "--body: cannot read '%s'", path);
-    if (o->body_len > LIMIT_BODY_BYTES)
-        return err_set(d, ERR_TOO_BIG, "--body: '%s' is larger than %u bytes", path, LIMIT_BODY_BYTES);
-    o->body = mem_realloc(o->body, o->body_len, 1);
+        return err_set(d, ERR_IO, "cannot read '%s'", path);
+    if (*len > max)
+        return err_set(d, ERR_TOO_BIG, "'%s' is larger than %zu bytes", path, max);
     return ERR_OK;
 }
 
@@ -102,7 +114,7 @@ static enum err take_body(struct options *o, const char *value, struct err_detai
     o->body = NULL;
     o->has_body = true;
     if (*value == '@')
-        return read_body_file(o, value + 1, d);
+        return options_read_file(value + 1, LIMIT_BODY_BYTES, &o->body, &o->body_len, d);
     o->body = mem_strdup(value);
     o->body_len = strlen(value);
     return ERR_OK;
@@ -180,6 +192,19 @@ static enum err take_option(struct options *o, int id, const char *value, struct
         return ERR_OK;
     case 'b':
         return take_body(o, value, d);
+    case OPT_TEMPLATE:
+        o->is_template = true;
+        return ERR_OK;
+    case OPT_REQUESTS:
+        o->requests_path = value;
+        return ERR_OK;
+    case OPT_EXPECT_STATUS:
+        return expect_parse_status(&o->expect, value, "--expect-status", d);
+    case OPT_EXPECT_LENGTH:
+        o->expect.has_length = true;
+        return parse_u64(value, 0, UINT64_MAX, &o->expect.length, "--expect-length", d);
+    case OPT_EXPECT_SHA256:
+        return expect_parse_hash(&o->expect, value, "--expect-sha256", d);
     case OPT_NO_KEEPALIVE:
         o->keep_alive_off = true;
         return ERR_OK;
@@ -245,6 +270,8 @@ static enum err check_whole(struct options *o, const struct args *a, struct err_
     if (args_operands(a, &operands) != 1)
         return err_set(d, ERR_INVALID, "exactly one URL is needed; see --help");
     o->url = operands[0];
+    if (o->requests_path != NULL && (o->method != NULL || o->has_body))
+        return err_set(d, ERR_INVALID, "--requests: method and body stand in the file");
     if (o->duration_ns == 0 || o->timeout_ns == 0)
         return err_set(d, ERR_INVALID, "--duration and --timeout must be longer than 0");
     if (o->connections < o->threads)
@@ -269,6 +296,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
                           .duration_ns = 10 * NS_PER_S,
                           .drain_ns = 5 * NS_PER_S,
                           .timeout_ns = 10 * NS_PER_S};
+    expect_init(&o->expect);
     struct args a;
     args_init(&a, table, ARRAY_LEN(table), argc, argv);
     enum options_result result = OPTIONS_RUN;

@@ -3,6 +3,7 @@
 /*
  * The command line of splitbench-load, checked. Owned by main; borrowed, unchanging, by everything else.
  */
+#include "agent/load/expect.h"
 #include "agent/load/pacer.h"
 #include "agent/load/target.h"
 #include "agent/load/transport.h"
@@ -22,6 +23,9 @@ struct options {
     char *body; /* owned */
     size_t body_len;
     bool has_body;
+    bool is_template;          /* --template: {{...}} in URL, headers and body is filled in */
+    const char *requests_path; /* NULL: one request, from the options above */
+    struct expect expect;
     bool keep_alive_off;
     bool insecure;
     const char *ca_file;
@@ -55,6 +59,10 @@ struct options {
 enum options_result { OPTIONS_RUN, OPTIONS_DONE /* --help, --version */, OPTIONS_BAD };
 
 enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d);
+/* A whole file of at most `max` bytes, for the caller to free; NUL-terminated. ERR_IO, ERR_TOO_BIG. */
+NODISCARD enum err options_read_file(const char *path, size_t max, char **out, size_t *len,
+                                     struct err_detail *d);
+
 void options_fini(struct options *o);
 
 #endif

@@ -1,12 +1,14 @@
 #include "agent/load/request.h"
 
+#include "agent/load/request_file.h"
 #include "common/buf.h"
 #include "common/mem.h"
 
 #include <ctype.h>
 #include <strings.h>
 
-#define HEAD_BYTES_MAX (1024u * 1024u)
+#define HEAD_BYTES_MAX   (1024u * 1024u)
+#define LENGTH_BYTES_MAX 40u /* "Content-Length: 12345\r\n\r\n" */
 
 static bool is_token(const char *text, size_t len)
 {
@@ -25,73 +27,184 @@ static bool header_is(const char *header, const char *name)
 static enum err check_header(const char *header, struct err_detail *d)
 {
     if (!is_token(header, strcspn(header, ":")) || strchr(header, ':') == NULL)
-        return err_set(d, ERR_INVALID, "--header '%s': write 'Name: value'", header);
+        return err_set(d, ERR_INVALID, "header '%s': write 'Name: value'", header);
     if (strlen(header) > LIMIT_HEADER_BYTES)
-        return err_set(d, ERR_TOO_BIG, "--header: longer than %u bytes", LIMIT_HEADER_BYTES);
+        return err_set(d, ERR_TOO_BIG, "header: longer than %u bytes", LIMIT_HEADER_BYTES);
     for (const char *p = header; *p != '\0'; p++)
         if ((unsigned char)*p < ' ' && *p != '\t')
-            return err_set(d, ERR_INVALID, "--header: control bytes (a line end?) are not allowed");
+            return err_set(d, ERR_INVALID, "header: control bytes (a line end?) are not allowed");
     if (header_is(header, "content-length") || header_is(header, "transfer-encoding"))
-        return err_set(d, ERR_INVALID, "--header '%s': the length follows from --body", header);
+        return err_set(d, ERR_INVALID, "header '%s': the length follows from the body", header);
     return ERR_OK;
 }
 
-static enum err append_headers(struct buf *b, const struct target *t, const struct options *o,
+static enum err check_path(const char *path, struct err_detail *d)
+{
+    if (path[0] != '/' && strcmp(path, "*") != 0)
+        return err_set(d, ERR_INVALID, "path '%s': must begin with /", path);
+    for (const char *p = path; *p != '\0'; p++)
+        if (*p <= ' ' || *p > '~')
+            return err_set(d, ERR_INVALID, "path: blanks, control and non-ASCII bytes must be %%-encoded");
+    return ERR_OK;
+}
+
+static enum err append_headers(struct buf *b, const char *const *headers, size_t count, bool *has_host,
                                struct err_detail *d)
 {
-    bool has_host = false;
     enum err e = ERR_OK;
-    for (size_t i = 0; i < o->header_count && e == ERR_OK; i++) {
-        e = check_header(o->headers[i], d);
-        has_host |= header_is(o->headers[i], "host");
+    for (size_t i = 0; i < count && e == ERR_OK; i++) {
+        e = check_header(headers[i], d);
+        *has_host |= header_is(headers[i], "host");
+        if (e == ERR_OK)
+            e = buf_printf(b, "%s\r\n", headers[i]);
     }
+    return e;
+}
+
+/* RFC 9110 8.6: a method that expects content says so even when there is none. */
+static bool wants_length(const char *method, const struct request_spec *s)
+{
+    return s->has_body || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+           strcmp(method, "PATCH") == 0;
+}
+
+/* Request line and headers, without Content-Length and without the empty line. */
+static enum err write_head(struct buf *b, const char *method, const struct request_spec *s,
+                           const struct target *t, const struct options *o, struct err_detail *d)
+{
+    const char *path = s->path != NULL ? s->path : t->path;
+    bool has_host = false;
+    if (!is_token(method, strlen(method)) || strlen(method) > 32 || strcmp(method, "CONNECT") == 0)
+        return err_set(d, ERR_INVALID, "method '%s': not one this program can send", method);
+    enum err e = check_path(path, d);
+    if (e == ERR_OK)
+        e = buf_printf(b, "%s %s HTTP/1.1\r\n", method, path);
+    if (e == ERR_OK)
+        e = append_headers(b, o->headers, o->header_count, &has_host, d);
+    if (e == ERR_OK)
+        e = append_headers(b, s->headers, s->header_count, &has_host, d);
     if (e == ERR_OK && !has_host)
         e = buf_printf(b, "Host: %s\r\n", t->authority);
-    for (size_t i = 0; i < o->header_count && e == ERR_OK; i++)
-        e = buf_printf(b, "%s\r\n", o->headers[i]);
     if (e == ERR_OK && o->keep_alive_off)
         e = buf_append_text(b, "Connection: close\r\n");
     return e;
 }
 
-/* RFC 9110 8.6: a method that expects content says so even when there is none. */
-static bool wants_length(const char *method, const struct options *o)
+static enum err finish_fixed(struct request *r, struct buf *b, const struct request_spec *s)
 {
-    return o->has_body || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
-           strcmp(method, "PATCH") == 0;
-}
-
-enum err request_build(struct request *r, const struct target *t, const struct options *o,
-                       struct err_detail *d)
-{
-    *r = (struct request){0};
-    const char *method = o->method != NULL ? o->method : o->has_body ? "POST" : "GET";
-    if (!is_token(method, strlen(method)) || strlen(method) > 32 || strcmp(method, "CONNECT") == 0)
-        return err_set(d, ERR_INVALID, "--method '%s': not a method this program can send", method);
-    struct buf b;
-    buf_init(&b, HEAD_BYTES_MAX + LIMIT_BODY_BYTES);
-    enum err e = buf_printf(&b, "%s %s HTTP/1.1\r\n", method, t->path);
+    enum err e = ERR_OK;
+    if (r->has_length)
+        e = buf_printf(b, "Content-Length: %zu\r\n", s->body_len);
     if (e == ERR_OK)
-        e = append_headers(&b, t, o, d);
-    if (e == ERR_OK && wants_length(method, o))
-        e = buf_printf(&b, "Content-Length: %zu\r\n", o->body_len);
-    if (e == ERR_OK)
-        e = buf_append_text(&b, "\r\n");
-    if (e == ERR_OK && o->body_len != 0)
-        e = buf_append(&b, o->body, o->body_len);
+        e = buf_append_text(b, "\r\n");
+    if (e == ERR_OK && s->body_len != 0)
+        e = buf_append(b, s->body, s->body_len);
     if (e == ERR_OK) {
-        r->len = b.len;
-        r->bytes = (uint8_t *)buf_take(&b);
-        r->is_head = strcmp(method, "HEAD") == 0;
-    } else if (e == ERR_TOO_BIG) {
-        err_set(d, e, "the request's headers exceed %u bytes", HEAD_BYTES_MAX);
+        r->len = b->len;
+        r->bytes = (uint8_t *)buf_take(b);
     }
-    buf_fini(&b);
     return e;
 }
 
-void request_fini(struct request *r)
+static enum err finish_template(struct request *r, const struct buf *b, const struct request_spec *s,
+                                struct err_detail *d)
 {
-    free(r->bytes);
-    *r = (struct request){0};
+    enum err e = template_parse(&r->head, b->data, b->len, TEMPLATE_HEAD, d);
+    return e == ERR_OK ? template_parse(&r->body, s->body, s->body_len, TEMPLATE_BODY, d) : e;
+}
+
+enum err request_set_add(struct request_set *s, const struct request_spec *spec, const struct target *t,
+                         const struct options *o, struct err_detail *d)
+{
+    if (s->count == REQUESTS_MAX)
+        return err_set(d, ERR_TOO_BIG, "more than %u requests", REQUESTS_MAX);
+    const char *method = spec->method != NULL ? spec->method : spec->has_body ? "POST" : "GET";
+    struct request *r = &s->items[s->count++];
+    *r = (struct request){.name = mem_strdup(spec->name),
+                          .index = s->count - 1,
+                          .is_head = strcmp(method, "HEAD") == 0,
+                          .has_length = wants_length(method, spec),
+                          .is_template = spec->is_template,
+                          .expect = spec->expect,
+                          .weight = spec->weight};
+    struct buf b;
+    buf_init(&b, HEAD_BYTES_MAX + LIMIT_BODY_BYTES);
+    enum err e = write_head(&b, method, spec, t, o, d);
+    if (e == ERR_OK)
+        e = r->is_template ? finish_template(r, &b, spec, d) : finish_fixed(r, &b, spec);
+    if (e == ERR_TOO_BIG && (d == NULL || d->text[0] == '\0'))
+        err_set(d, e, "the headers exceed %u bytes", HEAD_BYTES_MAX);
+    buf_fini(&b);
+    size_t space = r->head.len_max + LENGTH_BYTES_MAX + r->body.len_max;
+    if (r->is_template && space > s->render_bytes)
+        s->render_bytes = space;
+    s->has_hash |= r->expect.has_hash;
+    return e;
+}
+
+/* Smooth weighted turns: at each step the item that is furthest behind its share goes next. */
+static void make_cycle(struct request_set *s)
+{
+    int64_t credit[REQUESTS_MAX] = {0};
+    for (uint32_t i = 0; i < s->count; i++)
+        s->cycle_len += s->items[i].weight;
+    s->cycle = mem_alloc(s->cycle_len);
+    for (uint32_t k = 0; k < s->cycle_len; k++) {
+        uint32_t best = 0;
+        for (uint32_t i = 0; i < s->count; i++) {
+            credit[i] += s->items[i].weight;
+            if (credit[i] > credit[best])
+                best = i;
+        }
+        credit[best] -= s->cycle_len;
+        s->cycle[k] = (uint8_t)best;
+    }
+}
+
+enum err request_set_build(struct request_set *s, const struct target *t, const struct options *o,
+                           struct err_detail *d)
+{
+    *s = (struct request_set){0};
+    enum err e;
+    if (o->requests_path != NULL) {
+        e = request_file_read(s, o->requests_path, t, o, d);
+    } else {
+        struct request_spec spec = {.name = "request",
+                                    .method = o->method,
+                                    .body = o->body,
+                                    .body_len = o->body_len,
+                                    .has_body = o->has_body,
+                                    .is_template = o->is_template,
+                                    .weight = 1,
+                                    .expect = o->expect};
+        e = request_set_add(s, &spec, t, o, d);
+    }
+    if (e == ERR_OK)
+        make_cycle(s);
+    return e;
+}
+
+void request_set_fini(struct request_set *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        free(s->items[i].name);
+        free(s->items[i].bytes);
+        template_fini(&s->items[i].head);
+        template_fini(&s->items[i].body);
+    }
+    free(s->cycle);
+    *s = (struct request_set){0};
+}
+
+size_t request_render(const struct request *r, struct template_state *state, uint8_t *space)
+{
+    uint8_t *body = space + r->head.len_max + LENGTH_BYTES_MAX;
+    size_t body_len = template_render(&r->body, state, body);
+    size_t n = template_render(&r->head, state, space);
+    int length = snprintf((char *)space + n, LENGTH_BYTES_MAX,
+                          r->has_length ? "Content-Length: %zu\r\n\r\n" : "\r\n", body_len);
+    n += (size_t)length;
+    memmove(space + n, body, body_len);
+    template_advance(state);
+    return n + body_len;
 }

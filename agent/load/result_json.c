@@ -65,6 +65,20 @@ static void put_status(struct json_writer *j, const struct tally *t)
     json_write_close(j);
 }
 
+static void put_requests(struct json_writer *j, const struct tally *t, const struct request_set *s)
+{
+    json_write_array(j, "requests");
+    for (uint32_t i = 0; i < s->count; i++) {
+        json_write_object(j, NULL);
+        json_write_string(j, "name", s->items[i].name);
+        json_write_u64(j, "weight", s->items[i].weight);
+        json_write_u64(j, "ok", t->requests[i].ok);
+        json_write_u64(j, "failed", t->requests[i].failed);
+        json_write_close(j);
+    }
+    json_write_close(j);
+}
+
 static void put_faults(struct json_writer *j, const char *key, const struct fault_table *f)
 {
     json_write_array(j, key);
@@ -169,9 +183,10 @@ static void put_verdict(struct json_writer *j, const struct audit_verdict *v)
     json_write_close(j);
 }
 
-enum err result_json(struct buf *out, const struct run_result *r, const struct options *o,
-                     const struct target *t)
+enum err result_json(struct buf *out, const struct run_result *r, const struct run_plan *plan)
 {
+    const struct options *o = plan->options;
+    const struct target *t = plan->target;
     const struct tally *y = r->tally;
     double seconds = (double)(r->window_end_ns - r->window_start_ns) / (double)NS_PER_S;
     struct json_writer j;
@@ -194,6 +209,7 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct o
     put_accounts(&j, "drain", &y->accounts[PHASE_DRAIN]);
     put_totals(&j, y);
     put_status(&j, y);
+    put_requests(&j, y, plan->requests);
     put_faults(&j, "errors", &y->faults[PHASE_WINDOW]);
     put_faults(&j, "warmup_errors", &y->faults[PHASE_WARMUP]);
     json_write_object(&j, "rate");

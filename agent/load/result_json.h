@@ -10,7 +10,6 @@
 #define RESULT_JSON_BYTES_MAX (4u * 1024u * 1024u)
 
 /* Appends the object and a line end. */
-NODISCARD enum err result_json(struct buf *out, const struct run_result *r, const struct options *o,
-                               const struct target *t);
+NODISCARD enum err result_json(struct buf *out, const struct run_result *r, const struct run_plan *plan);
 
 #endif

@@ -180,7 +180,7 @@ static enum err start_workers(struct run *run, const struct run_plan *plan, stru
         uint32_t share = o->connections / o->threads + (i < o->connections % o->threads);
         struct worker_config config = {.options = o,
                                        .target = plan->target,
-                                       .request = plan->request,
+                                       .requests = plan->requests,
                                        .tls = plan->tls,
                                        .shared = &run->shared,
                                        .index = i,

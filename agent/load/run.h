@@ -15,7 +15,7 @@
 struct run_plan {
     const struct options *options;
     const struct target *target;
-    const struct request *request;
+    const struct request_set *requests;
     const struct tls_config *tls; /* NULL: plain HTTP */
 };
 

@@ -51,6 +51,10 @@ void tally_merge(struct tally *t, const struct tally *from)
     hist_merge(t->own_lag, from->own_lag);
     hist_merge(t->loop_lag, from->loop_lag);
     audit_merge(&t->audit, &from->audit);
+    for (size_t i = 0; i < REQUESTS_MAX; i++) {
+        t->requests[i].ok += from->requests[i].ok;
+        t->requests[i].failed += from->requests[i].failed;
+    }
     t->cpu_user_ns += from->cpu_user_ns;
     t->cpu_system_ns += from->cpu_system_ns;
 }

@@ -6,6 +6,7 @@
 #include "agent/load/accounts.h"
 #include "agent/load/audit.h"
 #include "agent/load/fault.h"
+#include "agent/load/request.h"
 #include "common/hist.h"
 
 #define TALLY_STATUS_MAX 1000u
@@ -24,7 +25,11 @@ struct tally {
     struct hist *own_lag;              /* of those, the ones for which a connection was free */
     struct hist *loop_lag;             /* how late the loop came to its ticks in the window */
     struct audit audit;
-    uint64_t cpu_user_ns; /* of the thread in the window */
+    struct tally_request {
+        uint64_t ok;
+        uint64_t failed;
+    } requests[REQUESTS_MAX]; /* of the window */
+    uint64_t cpu_user_ns;     /* of the thread in the window */
     uint64_t cpu_system_ns;
 };
 

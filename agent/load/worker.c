@@ -60,6 +60,20 @@ static const struct transport_sink sink = {
 
 /* --- life --- */
 
+static void make_connections(struct worker *w)
+{
+    const struct request_set *s = w->requests;
+    w->conns = mem_zalloc(w->conn_count, sizeof *w->conns);
+    w->idle = mem_zalloc(w->conn_count, sizeof *w->idle);
+    if (s->has_hash)
+        w->sums = mem_zalloc(w->conn_count, sizeof *w->sums);
+    if (s->render_bytes != 0)
+        w->spaces = mem_zalloc(w->conn_count, s->render_bytes);
+    for (uint32_t i = 0; i < w->conn_count; i++)
+        conn_init(&w->conns[i], i, w->spaces != NULL ? w->spaces + i * s->render_bytes : NULL,
+                  w->sums != NULL ? &w->sums[i] : NULL);
+}
+
 enum err worker_new(struct worker **out, const struct worker_config *config, struct err_detail *d)
 {
     struct transport *transport = NULL;
@@ -72,7 +86,9 @@ enum err worker_new(struct worker **out, const struct worker_config *config, str
     transport->owner = w;
     w->options = config->options;
     w->target = config->target;
-    w->request = config->request;
+    w->requests = config->requests;
+    w->turn = config->first_slot % w->requests->cycle_len;
+    template_state_init(&w->template_state, config->index, w->options->threads, w->options->seed);
     w->tls = config->tls;
     w->may_skip = w->tls == NULL && w->target->unix_socket == NULL;
     w->shared = config->shared;
@@ -80,10 +96,7 @@ enum err worker_new(struct worker **out, const struct worker_config *config, str
     w->first_slot = config->first_slot;
     w->conn_count = config->connections;
     w->unsettled = config->connections;
-    w->conns = mem_zalloc(w->conn_count, sizeof *w->conns);
-    w->idle = mem_zalloc(w->conn_count, sizeof *w->idle);
-    for (uint32_t i = 0; i < w->conn_count; i++)
-        conn_init(&w->conns[i], i);
+    make_connections(w);
     w->tally = tally_new();
     w->phase = PHASE_WARMUP;
     w->accounts = &w->tally->accounts[PHASE_WARMUP];
@@ -103,6 +116,8 @@ void worker_free(struct worker *w)
         conn_fini(&w->conns[i]);
     free(w->conns);
     free(w->idle);
+    free(w->sums);
+    free(w->spaces);
     interval_free(w->interval);
     tally_free(w->tally);
     free(w);

@@ -51,6 +51,8 @@ struct worker {
     struct pacer pacer;        /* open loop; never due in closed loop */
     struct accounts *accounts; /* of the phase */
     struct quick quick;
+    uint32_t turn; /* in the cycle of requests */
+    struct template_state template_state;
     uint64_t next_deadline_ns; /* no connection's deadline is earlier */
     struct conn *conns;
     uint32_t conn_count;
@@ -60,7 +62,7 @@ struct worker {
 
     const struct options *options; /* borrowed, as the next three */
     const struct target *target;
-    const struct request *request;
+    const struct request_set *requests;
     const struct tls_config *tls; /* NULL: plain HTTP */
     struct worker_shared *shared;
     struct worker_public public;
@@ -71,6 +73,8 @@ struct worker {
     uint64_t tick_ns;           /* looks at `shared` again then */
     uint64_t cpu_start_user_ns; /* of the thread, at the window's start */
     uint64_t cpu_start_system_ns;
+    struct sha256 *sums; /* per connection; NULL when nothing is hashed */
+    uint8_t *spaces;     /* per connection, for rendered requests; NULL without any */
     struct tally *tally;
     struct interval *interval; /* being filled; NULL outside the window */
     uint64_t interval_edge_ns;
@@ -83,7 +87,7 @@ struct worker {
 struct worker_config {
     const struct options *options;
     const struct target *target;
-    const struct request *request;
+    const struct request_set *requests;
     const struct tls_config *tls; /* NULL: plain HTTP */
     struct worker_shared *shared;
     uint32_t index;
@@ -102,6 +106,16 @@ void worker_free(struct worker *w); /* after worker_join, or never started */
 static inline bool worker_wants_connection(const struct worker *w)
 {
     return !w->loading || !w->options->open_loop || w->pacer.next_ns <= w->now_ns;
+}
+
+/* The request whose turn it is. */
+static inline const struct request *worker_next_request(struct worker *w)
+{
+    const struct request_set *s = w->requests;
+    const struct request *r = &s->items[s->cycle[w->turn]];
+    if (++w->turn == s->cycle_len)
+        w->turn = 0;
+    return r;
 }
 
 /* A connection can take a request: sends the next one or puts it among the idle. */
