@@ -1,0 +1,226 @@
+#include "controller/cli/client.h"
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "proto/identity.h"
+#include "proto/link.h"
+
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#define CONNECT_TIMEOUT_NS (5 * NS_PER_S)
+#define RETRY_NS           (15 * NS_PER_S) /* how long a lost controller is waited for */
+#define ANSWER_BYTES_MAX   (64u * 1024u * 1024u)
+
+struct client {
+    uv_loop_t loop;
+    uv_timer_t timer; /* turns the loop while a deadline runs */
+    struct link_client *link;
+    struct identity identity;
+    char *address;
+    bool up;
+    bool final; /* refused for good */
+    struct err_detail why;
+    /* The call in hand. */
+    bool answered;
+    enum err result;
+    struct err_detail result_detail;
+    client_take *take;
+    void *take_arg;
+};
+
+static void on_up(void *arg, const struct msg_welcome *welcome)
+{
+    (void)welcome;
+    struct client *c = arg;
+    c->up = true;
+}
+
+static void on_down(void *arg, enum err e, const char *why, bool final)
+{
+    (void)e;
+    struct client *c = arg;
+    c->up = false;
+    c->final = c->final || final;
+    err_set(&c->why, ERR_UNREACHABLE, "%s", why);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+static void operator_name(char *out, size_t size)
+{
+    const struct passwd *pw = getpwuid(geteuid());
+    snprintf(out, size, "%s", pw != NULL ? pw->pw_name : "operator");
+}
+
+static enum err load_identity(struct client *c, const struct cli_place *place, char *name, size_t size,
+                              struct err_detail *d)
+{
+    struct identity_facts facts;
+    char *dir = cli_identity_dir(place);
+    enum err e = identity_load(dir, &c->identity, d);
+    if (e == ERR_OK)
+        e = identity_check_certificate(c->identity.ca_pem, c->identity.cert_pem, &facts, d);
+    if (e == ERR_OK)
+        snprintf(name, size, "%s", facts.name);
+    else
+        e = err_prefix(d, e, "an operator's certificate is needed for %s (get one with 'splitbench enroll')",
+                       c->address);
+    free(dir);
+    return e;
+}
+
+/* Turns the loop until the flag is up, the connection is refused for good, or the deadline has passed. */
+static void turn_until(struct client *c, const bool *flag, uint64_t deadline_ns)
+{
+    while (!*flag && !c->final && clock_now_ns() < deadline_ns)
+        uv_run(&c->loop, UV_RUN_ONCE);
+}
+
+enum err client_open(const struct cli_place *place, struct client **out, struct err_detail *d)
+{
+    struct client *c = mem_zalloc(1, sizeof *c);
+    char name[LIMIT_NAME_BYTES + 1];
+    must(uv_loop_init(&c->loop) == 0);
+    must(uv_timer_init(&c->loop, &c->timer) == 0);
+    must(uv_timer_start(&c->timer, on_tick, 50, 50) == 0);
+    c->address = cli_address(place);
+    operator_name(name, sizeof name);
+    bool over_ipc = strncmp(c->address, "ipc://", 6) == 0;
+    enum err e = over_ipc ? ERR_OK : load_identity(c, place, name, sizeof name, d);
+    if (e != ERR_OK)
+        goto out;
+    char build[] = SPLITBENCH_BUILD;
+    struct msg_hello hello = {
+        .protocol = MSG_PROTOCOL_VERSION, .build = build, .role = MSG_ROLE_OPERATOR, .name = name};
+    identity_random(&hello.incarnation, sizeof hello.incarnation);
+    e = link_client_new(&(struct link_client_options){.loop = &c->loop,
+                                                      .address = c->address,
+                                                      .identity = over_ipc ? NULL : &c->identity,
+                                                      .connect_timeout_ns = CONNECT_TIMEOUT_NS,
+                                                      .handlers = {c, on_up, on_down}},
+                        &hello, &c->link, d);
+    if (e != ERR_OK)
+        goto out;
+    turn_until(c, &c->up, clock_now_ns() + CONNECT_TIMEOUT_NS);
+    if (!c->up)
+        e = err_set(d, ERR_UNREACHABLE,
+                    "no controller at %s: %s. Start one with 'splitbench controller', name another "
+                    "with --controller, or measure on this machine alone with 'run --local'",
+                    c->address, c->why.text[0] != '\0' ? c->why.text : "no answer");
+out:
+    if (e != ERR_OK)
+        client_close(&c);
+    *out = c;
+    return e;
+}
+
+static void on_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+void client_close(struct client **client)
+{
+    struct client *c = *client;
+    *client = NULL;
+    if (c == NULL)
+        return;
+    if (c->link != NULL) {
+        bool closed = false;
+        link_client_close(&c->link, on_closed, &closed);
+        while (!closed)
+            uv_run(&c->loop, UV_RUN_ONCE);
+    }
+    uv_close((uv_handle_t *)&c->timer, NULL);
+    uv_run(&c->loop, UV_RUN_DEFAULT);
+    must(uv_loop_close(&c->loop) == 0);
+    identity_fini(&c->identity);
+    free(c->address);
+    free(c);
+}
+
+static void on_reply(void *arg, enum err e, const struct msg *reply, const struct err_detail *d)
+{
+    struct client *c = arg;
+    c->answered = true;
+    c->result = e;
+    if (d != NULL)
+        c->result_detail = *d;
+    if (e == ERR_OK && c->take != NULL)
+        c->take(c->take_arg, reply);
+}
+
+enum err client_call(struct client *c, const struct msg *m, uint64_t timeout_ns, client_take *take, void *arg,
+                     struct err_detail *d)
+{
+    uint64_t give_up_ns = clock_now_ns() + RETRY_NS;
+    for (;;) {
+        turn_until(c, &c->up, give_up_ns);
+        if (!c->up)
+            return err_set(d, ERR_UNREACHABLE, "the controller at %s is gone: %s", c->address, c->why.text);
+        c->answered = false;
+        c->result_detail.text[0] = '\0';
+        c->take = take;
+        c->take_arg = arg;
+        enum err e = link_client_call(c->link, m, timeout_ns, on_reply, c);
+        if (e != ERR_OK)
+            return err_set(d, e, "cannot ask the controller at %s", c->address);
+        while (!c->answered)
+            uv_run(&c->loop, UV_RUN_ONCE);
+        if (c->result != ERR_CLOSED || clock_now_ns() >= give_up_ns) {
+            if (c->result != ERR_OK)
+                err_set(d, c->result, "%s",
+                        c->result_detail.text[0] != '\0' ? c->result_detail.text : err_text(c->result));
+            return c->result;
+        }
+    }
+}
+
+struct piece {
+    struct buf *out;
+    uint64_t total_bytes;
+    enum err result;
+};
+
+static void take_piece(void *arg, const struct msg *reply)
+{
+    struct piece *p = arg;
+    p->result =
+        reply->kind == MSG_ANSWER ? buf_append_text(p->out, msg_text(reply->u.answer.text)) : ERR_INVALID;
+    if (reply->kind == MSG_ANSWER)
+        p->total_bytes = reply->u.answer.total_bytes;
+}
+
+enum err client_ask(struct client *c, const struct client_ask *ask, struct buf *out, struct err_detail *d)
+{
+    buf_init(out, ANSWER_BYTES_MAX);
+    struct piece p = {.out = out};
+    do {
+        size_t before = out->len;
+        struct msg m;
+        msg_init(&m, MSG_ASK);
+        m.u.ask.kind = ask->kind;
+        mem_set_string(&m.u.ask.job, ask->job != NULL ? ask->job : "");
+        mem_set_string(&m.u.ask.arg, ask->arg != NULL ? ask->arg : "");
+        m.u.ask.number = ask->number;
+        m.u.ask.offset = out->len;
+        enum err e = client_call(c, &m, 30 * NS_PER_S, take_piece, &p, d);
+        msg_fini(&m);
+        if (e == ERR_OK && p.result != ERR_OK)
+            e = err_set(d, p.result, "the controller's answer is %s", err_text(p.result));
+        if (e == ERR_OK && out->len == before && out->len < p.total_bytes)
+            e = err_set(d, ERR_INVALID, "the controller's answer ends early");
+        if (e != ERR_OK) {
+            buf_fini(out);
+            return e;
+        }
+    } while (out->len < p.total_bytes);
+    return ERR_OK;
+}

@@ -1,0 +1,32 @@
+#ifndef CONTROLLER_CLI_CLIENT_H
+#define CONTROLLER_CLI_CLIENT_H
+/*
+ * An operator's connection to a controller, as blocking calls: it owns a private loop that turns only inside
+ * them. Owned by the subcommand; main thread only.
+ */
+#include "controller/cli/cli.h"
+#include "proto/msg.h"
+
+struct client;
+
+/* Connects and proves who we are; the error says which address and what to do. */
+NODISCARD enum err client_open(const struct cli_place *place, struct client **out, struct err_detail *d);
+void client_close(struct client **client);
+
+/* One request. `take` sees the answer (borrowed). Survives one reconnection when the request may be repeated:
+ * every operator request may. */
+typedef void client_take(void *arg, const struct msg *reply);
+NODISCARD enum err client_call(struct client *client, const struct msg *m, uint64_t timeout_ns,
+                               client_take *take, void *arg, struct err_detail *d);
+
+/* An ASK whose whole text answer is collected. */
+struct client_ask {
+    enum msg_ask_kind kind;
+    const char *job;
+    const char *arg;
+    uint64_t number;
+};
+NODISCARD enum err client_ask(struct client *client, const struct client_ask *ask, struct buf *out,
+                              struct err_detail *d);
+
+#endif

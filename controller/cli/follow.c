@@ -1,0 +1,187 @@
+/*
+ * watch, report, resume, cancel: what one does with a job that exists.
+ */
+#include "controller/cli/local.h"
+#include "controller/cli/show.h"
+#include "controller/cli/watch.h"
+#include "controller/report/report.h"
+
+#include "common/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPORT_BYTES_MAX (64u * 1024u * 1024u)
+#define ONE_JOB          "one job; 'splitbench status' lists them"
+
+static const struct args_option plain_options[] = {CLI_PLACE_OPTIONS, CLI_HELP_OPTION};
+static const struct args_option report_options[] = {
+    CLI_PLACE_OPTIONS,
+    CLI_LOCAL_OPTION,
+    {CLI_OPT_JSON, "json", NULL, "everything, every attempt too, as JSON"},
+    CLI_HELP_OPTION};
+static const struct args_option resume_options[] = {CLI_PLACE_OPTIONS, CLI_LOCAL_OPTION, CLI_DETACH_OPTION,
+                                                    CLI_HELP_OPTION};
+
+static int fail_or(enum err e, const struct err_detail *d, int code)
+{
+    return e == ERR_OK ? code : cli_fail(e, d);
+}
+
+int cli_watch(int argc, char **argv)
+{
+    static const struct cli_syntax syntax = {.options = plain_options,
+                                             .option_count = ARRAY_LEN(plain_options),
+                                             .operands_min = 1,
+                                             .operands_max = 1,
+                                             .operand = ONE_JOB,
+                                             .text = "\n^C leaves; the job goes on.\n"};
+    struct cli_flags f;
+    struct client *client = NULL;
+    struct err_detail d = {0};
+    int code;
+    if (!cli_parse(&f, &syntax, argc, argv, &code))
+        return code;
+    enum err e = client_open(&f.place, &client, &d);
+    if (e == ERR_OK)
+        e = watch_job(client, &(struct watch_options){.job = f.operands[0]}, &code, &d);
+    client_close(&client);
+    return fail_or(e, &d, code);
+}
+
+int cli_cancel(int argc, char **argv)
+{
+    static const struct cli_syntax syntax = {.options = plain_options,
+                                             .option_count = ARRAY_LEN(plain_options),
+                                             .operands_min = 1,
+                                             .operands_max = 1,
+                                             .operand = ONE_JOB,
+                                             .text = ""};
+    struct cli_flags f;
+    struct client *client = NULL;
+    struct err_detail d = {0};
+    struct buf answer = {0};
+    int code;
+    if (!cli_parse(&f, &syntax, argc, argv, &code))
+        return code;
+    enum err e = client_open(&f.place, &client, &d);
+    if (e == ERR_OK)
+        e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_CANCEL, .job = f.operands[0]}, &answer,
+                       &d);
+    buf_fini(&answer);
+    client_close(&client);
+    return fail_or(e, &d, CLI_EXIT_OK);
+}
+
+static const char *job_or_newest(const struct cli_flags *f)
+{
+    return f->operands[0] != NULL ? f->operands[0] : "";
+}
+
+/* From this machine's results file: no controller has to run. */
+static enum err report_local(const struct cli_flags *f, struct err_detail *d)
+{
+    struct store *store = NULL;
+    struct report *report = NULL;
+    struct buf text;
+    char *path = cli_local_store(&f->place);
+    buf_init(&text, REPORT_BYTES_MAX);
+    enum err e = store_open(path, true, &store, d);
+    if (e == ERR_OK)
+        e = report_build(store, job_or_newest(f), &report, d);
+    if (e == ERR_OK)
+        e = f->json ? report_write_json(report, &text) : report_write_text(report, show_width(), &text);
+    if (e == ERR_OK)
+        e = show_text(&text, d);
+    report_free(report);
+    store_close(store);
+    buf_fini(&text);
+    free(path);
+    return e;
+}
+
+int cli_report(int argc, char **argv)
+{
+    static const struct cli_syntax syntax = {
+        .options = report_options, .option_count = ARRAY_LEN(report_options), .operands_max = 1, .text = ""};
+    struct cli_flags f;
+    struct client *client = NULL;
+    struct err_detail d = {0};
+    int code;
+    if (!cli_parse(&f, &syntax, argc, argv, &code))
+        return code;
+    if (f.place.local)
+        return fail_or(report_local(&f, &d), &d, CLI_EXIT_OK);
+    enum err e = client_open(&f.place, &client, &d);
+    if (e == ERR_OK)
+        e = show_report(client, job_or_newest(&f), f.json, &d);
+    client_close(&client);
+    return fail_or(e, &d, CLI_EXIT_OK);
+}
+
+/* The hosts a local job needs are started from its own experiment, as it was stored. */
+static enum err start_local_for(const struct cli_flags *f, struct local **local, struct err_detail *d)
+{
+    struct store *store = NULL;
+    struct store_job job = {0};
+    struct experiment *experiment = NULL;
+    struct experiment_problems problems = {0};
+    char *path = cli_local_store(&f->place);
+    enum err e = store_open(path, true, &store, d);
+    if (e == ERR_OK)
+        e = store_get_job(store, f->operands[0], &job, d);
+    if (e == ERR_OK && experiment_parse(job.experiment_json, strlen(job.experiment_json),
+                                        &(struct experiment_options){.file = f->operands[0]}, &experiment,
+                                        &problems) != ERR_OK)
+        e = err_set(d, ERR_INVALID, "job %s was stored by another version: its experiment is not understood",
+                    f->operands[0]);
+    store_close(store);
+    if (e == ERR_OK)
+        e = local_start(&f->place, experiment, local, d);
+    experiment_free(experiment);
+    experiment_problems_fini(&problems);
+    store_job_fini(&job);
+    free(path);
+    return e;
+}
+
+static enum err resume(const struct cli_flags *f, struct client *client, int *code, struct err_detail *d)
+{
+    struct buf answer = {0};
+    enum err e =
+        client_ask(client, &(struct client_ask){.kind = MSG_ASK_RESUME, .job = f->operands[0]}, &answer, d);
+    buf_fini(&answer);
+    if (e != ERR_OK || f->detach)
+        return e;
+    e = watch_job(client, &(struct watch_options){.job = f->operands[0], .cancel_on_intr = true}, code, d);
+    return e == ERR_OK ? show_report(client, f->operands[0], false, d) : e;
+}
+
+int cli_resume(int argc, char **argv)
+{
+    static const struct cli_syntax syntax = {.options = resume_options,
+                                             .option_count = ARRAY_LEN(resume_options),
+                                             .operands_min = 1,
+                                             .operands_max = 1,
+                                             .operand = ONE_JOB,
+                                             .text =
+                                                 "\nWindows that are stored stay; the rest is measured.\n"};
+    struct cli_flags f;
+    struct local *local = NULL;
+    struct client *client = NULL;
+    struct err_detail d = {0};
+    int code;
+    if (!cli_parse(&f, &syntax, argc, argv, &code))
+        return code;
+    enum err e = f.place.local ? start_local_for(&f, &local, &d) : ERR_OK;
+    if (e == ERR_OK && f.place.local)
+        f.place.controller = local_address(local);
+    if (e == ERR_OK)
+        e = client_open(&f.place, &client, &d);
+    if (e == ERR_OK)
+        e = resume(&f, client, &code, &d);
+    client_close(&client);
+    local_stop(&local);
+    return fail_or(e, &d, code);
+}

@@ -1,0 +1,24 @@
+#ifndef CONTROLLER_CLI_LOCAL_H
+#define CONTROLLER_CLI_LOCAL_H
+/*
+ * A whole lab on this machine for one run: a private controller and one agent per host the experiment asks
+ * for, over ipc. All hang on one leash (a pipe): whatever ends this process ends them, and they end what they
+ * started. Owned by the subcommand; main thread only.
+ */
+#include "controller/cli/cli.h"
+#include "controller/experiment.h"
+
+struct local;
+
+/* Starts it and waits until every agent is known to the controller. Results go to STATE/local. ERR_BUSY when
+ * another local run is under way: the two would disturb each other. */
+NODISCARD enum err local_start(const struct cli_place *place, const struct experiment *e, struct local **out,
+                               struct err_detail *d);
+
+/* Where its controller listens; valid until local_stop. */
+const char *local_address(const struct local *local);
+
+/* Lets go of the leash and waits until every process has ended. */
+void local_stop(struct local **local);
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * run, verify, plan: the subcommands that read an experiment file.
+ */
+#include "controller/cli/load_file.h"
+#include "controller/cli/local.h"
+#include "controller/cli/show.h"
+#include "controller/cli/submit.h"
+#include "controller/cli/watch.h"
+#include "controller/design.h"
+#include "controller/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OPT_SET = CLI_OPT_OWN };
+
+#define SET_OPTION                                                                                           \
+    {                                                                                                        \
+        OPT_SET, "set", "PATH=VALUE", "change a value of the file for this run: --set design.rounds=3"       \
+    }
+#define RUN_OPTIONS                                                                                          \
+    CLI_PLACE_OPTIONS,                                                                                       \
+        {CLI_OPT_LOCAL, "local", NULL, "on this machine: server and generator on CPUs of their own"},        \
+        SET_OPTION, {CLI_OPT_JSON, "json", NULL, "the result as JSON"},                                      \
+        {'q', "quiet", NULL, "no progress, only the result"}, CLI_HELP_OPTION
+#define ONE_FILE "one experiment file, like docs/examples/nginx-lighttpd.json"
+
+static const struct args_option run_options[] = {RUN_OPTIONS, CLI_DETACH_OPTION};
+static const struct args_option verify_options[] = {RUN_OPTIONS};
+static const struct args_option plan_options[] = {
+    SET_OPTION, {CLI_OPT_JSON, "json", NULL, "the schedule as JSON"}, CLI_HELP_OPTION};
+
+struct run {
+    struct cli_flags flags;
+    struct load_file file;
+};
+
+static enum err take_set(void *arg, int id, const char *value, struct err_detail *d)
+{
+    must(id == OPT_SET);
+    return load_file_take_set(arg, value, d);
+}
+
+/* A directory below the experiment file means something on other hosts only when files are sent there. */
+static int check_dirs(const struct experiment *e, const char *path)
+{
+    for (size_t i = 0; i < e->target_count; i++) {
+        const char *dir = e->targets[i].dir;
+        if (e->files.count == 0 && dir != NULL && dir[0] != '\0' && dir[0] != '/')
+            return cli_usage("%s: targets[%zu].dir: '%s' is relative, but no \"files\" are sent to the "
+                             "hosts; list them in "
+                             "\"files\", give a directory that is there already, or use --local",
+                             path, i, dir);
+    }
+    return CLI_EXIT_OK;
+}
+
+static int follow(struct run *r, struct client *client, const char *job, enum msg_mode mode)
+{
+    struct err_detail d = {0};
+    int code = CLI_EXIT_INFRA;
+    enum err e = watch_job(
+        client, &(struct watch_options){.job = job, .quiet = r->flags.quiet, .cancel_on_intr = true}, &code,
+        &d);
+    if (e != ERR_OK)
+        return cli_fail(e, &d);
+    if (mode == MSG_MODE_RUN || r->flags.json) {
+        enum err shown = show_report(client, job, r->flags.json, &d);
+        if (shown != ERR_OK)
+            return cli_fail(shown, &d);
+    }
+    return code;
+}
+
+static int submit(struct run *r, const struct experiment *experiment, enum msg_mode mode)
+{
+    struct local *local = NULL;
+    struct client *client = NULL;
+    struct err_detail d = {0};
+    struct cli_place place = r->flags.place;
+    char job[SUBMIT_JOB_BYTES];
+    int code = CLI_EXIT_INFRA;
+    submit_make_job_id(job);
+    enum err e = place.local ? local_start(&r->flags.place, experiment, &local, &d) : ERR_OK;
+    if (e == ERR_OK && place.local)
+        place.controller = local_address(local);
+    if (e == ERR_OK)
+        e = client_open(&place, &client, &d);
+    if (e == ERR_OK)
+        e = submit_experiment(client, experiment, mode, job, &d);
+    if (e != ERR_OK) {
+        code = cli_fail(e, &d);
+    } else if (r->flags.detach) {
+        puts(job);
+        code = CLI_EXIT_OK;
+    } else {
+        if (!r->flags.quiet)
+            fprintf(stderr, "job %s\n", job);
+        code = follow(r, client, job, mode);
+    }
+    client_close(&client);
+    local_stop(&local);
+    return code;
+}
+
+static int run_or_verify(struct run *r, enum msg_mode mode)
+{
+    struct experiment *experiment = NULL;
+    int code = load_file_read(&r->file, r->flags.operands[0], r->flags.place.local, &experiment);
+    if (code == CLI_EXIT_OK && !r->flags.place.local)
+        code = check_dirs(experiment, r->flags.operands[0]);
+    if (code == CLI_EXIT_OK)
+        code = submit(r, experiment, mode);
+    experiment_free(experiment);
+    return code;
+}
+
+static int run_command(const struct args_option *options, size_t count, const char *text, enum msg_mode mode,
+                       int argc, char **argv)
+{
+    struct run r = {0};
+    struct cli_syntax syntax = {.options = options,
+                                .option_count = count,
+                                .operands_min = 1,
+                                .operands_max = 1,
+                                .operand = ONE_FILE,
+                                .text = text,
+                                .take = take_set,
+                                .arg = &r.file};
+    int code;
+    if (cli_parse(&r.flags, &syntax, argc, argv, &code))
+        code = run_or_verify(&r, mode);
+    load_file_fini(&r.file);
+    return code;
+}
+
+int cli_run(int argc, char **argv)
+{
+    return run_command(
+        run_options, ARRAY_LEN(run_options),
+        "\nEvery window is stored the moment it ends: ^C cancels and keeps what was measured,\n"
+        "'splitbench resume' goes on with the rest.\n",
+        MSG_MODE_RUN, argc, argv);
+}
+
+int cli_verify(int argc, char **argv)
+{
+    return run_command(verify_options, ARRAY_LEN(verify_options),
+                       "\nExit code 1 when a target does not start or answers wrongly.\n", MSG_MODE_VERIFY,
+                       argc, argv);
+}
+
+static int print_plan(struct run *r)
+{
+    struct experiment *experiment = NULL;
+    struct design *design = NULL;
+    struct err_detail d = {0};
+    int code = load_file_read(&r->file, r->flags.operands[0], false, &experiment);
+    if (code == CLI_EXIT_OK) {
+        enum err e = design_build(experiment, &design, &d);
+        if (e == ERR_OK)
+            e = plan_print(experiment, design, r->flags.json);
+        code = e == ERR_OK ? CLI_EXIT_OK : cli_fail(e, &d);
+    }
+    design_free(design);
+    experiment_free(experiment);
+    return code;
+}
+
+int cli_plan(int argc, char **argv)
+{
+    struct run r = {0};
+    struct cli_syntax syntax = {.options = plan_options,
+                                .option_count = ARRAY_LEN(plan_options),
+                                .operands_min = 1,
+                                .operands_max = 1,
+                                .operand = ONE_FILE,
+                                .text = "",
+                                .take = take_set,
+                                .arg = &r.file};
+    int code;
+    if (cli_parse(&r.flags, &syntax, argc, argv, &code))
+        code = print_plan(&r);
+    load_file_fini(&r.file);
+    return code;
+}

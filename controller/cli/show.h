@@ -1,0 +1,17 @@
+#ifndef CONTROLLER_CLI_SHOW_H
+#define CONTROLLER_CLI_SHOW_H
+/*
+ * Printing what a controller, or this machine's own results file, knows. Main thread only.
+ */
+#include "controller/cli/client.h"
+
+/* A job's report on standard output. */
+NODISCARD enum err show_report(struct client *client, const char *job, bool json, struct err_detail *d);
+
+/* Text on standard output, with a newline at its end. */
+NODISCARD enum err show_text(const struct buf *text, struct err_detail *d);
+
+/* Columns of the terminal on standard output; 80 when it is none. */
+unsigned show_width(void);
+
+#endif

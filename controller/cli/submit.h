@@ -1,0 +1,18 @@
+#ifndef CONTROLLER_CLI_SUBMIT_H
+#define CONTROLLER_CLI_SUBMIT_H
+/*
+ * Giving an experiment and its files to a controller. Repeated until nothing is missing, so that a cut in
+ * between costs only what was under way. Main thread only.
+ */
+#include "controller/cli/client.h"
+#include "controller/experiment.h"
+
+#define SUBMIT_JOB_BYTES 32u
+
+/* A new job id: "20261130-131943-7f3a", sortable and short enough to type. */
+void submit_make_job_id(char out[SUBMIT_JOB_BYTES]);
+
+NODISCARD enum err submit_experiment(struct client *client, const struct experiment *e, enum msg_mode mode,
+                                     const char *job, struct err_detail *d);
+
+#endif

@@ -1,0 +1,157 @@
+#include "controller/cli/watch.h"
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/parse.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define ANSWER_LIMIT_NS (20 * NS_PER_S)
+#define BAR_CELLS       24u
+
+struct watch {
+    uint64_t next_line;
+    bool quiet;
+    bool terminal;
+    bool ended;
+    int exit_code;
+    char state[16];
+    struct err_detail cause;
+};
+
+static volatile sig_atomic_t interrupts;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupts = interrupts + 1;
+}
+
+static int terminal_width(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 80;
+}
+
+/* 1234567 -> "1.23M": three figures. */
+static const char *short_count(uint64_t n, char *out, size_t size)
+{
+    if (n < 1000)
+        snprintf(out, size, "%" PRIu64, n);
+    else if (n < 1000000)
+        snprintf(out, size, "%.*fk", n < 100000 ? 1 : 0, (double)n / 1e3);
+    else
+        snprintf(out, size, "%.2fM", (double)n / 1e6);
+    return out;
+}
+
+static void clear_bar(const struct watch *w)
+{
+    if (w->terminal && !w->quiet)
+        fputs("\r\033[K", stderr);
+}
+
+static void draw_bar(const struct watch *w, const struct msg_watched *m)
+{
+    if (!w->terminal || w->quiet || w->ended)
+        return;
+    char bar[BAR_CELLS + 1];
+    char rate[16] = "";
+    char left[32];
+    char line[512];
+    size_t full = m->windows_total != 0 ? (size_t)m->windows_done * BAR_CELLS / m->windows_total : 0;
+    full = full > BAR_CELLS ? BAR_CELLS : full;
+    memset(bar, '.', BAR_CELLS);
+    memset(bar, '#', full);
+    bar[BAR_CELLS] = '\0';
+    parse_duration_text(m->remaining_ns, left, sizeof left);
+    if (m->ok_per_s != 0)
+        short_count(m->ok_per_s, rate, sizeof rate);
+    snprintf(line, sizeof line, "[%s] %" PRIu32 "/%" PRIu32 "  %s left  %s%s%s", bar, m->windows_done,
+             m->windows_total, left, rate, rate[0] != '\0' ? "/s  " : "", msg_text(m->doing));
+    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, line);
+}
+
+static void take_watched(void *arg, const struct msg *reply)
+{
+    struct watch *w = arg;
+    const struct msg_watched *m = &reply->u.watched;
+    if (reply->kind != MSG_WATCHED)
+        return;
+    const char *state = msg_text(m->state);
+    w->ended = strcmp(state, "queued") != 0 && strcmp(state, "running") != 0;
+    w->exit_code = m->exit_code;
+    snprintf(w->state, sizeof w->state, "%s", state);
+    err_set(&w->cause, ERR_FAILED, "%s", msg_text(m->cause));
+    clear_bar(w);
+    for (size_t i = 0; i < m->lines.count && !w->quiet; i++)
+        fprintf(stderr, "%s\n", m->lines.items[i]);
+    w->next_line = m->next_line;
+    draw_bar(w, m);
+    fflush(stderr);
+}
+
+static enum err cancel(struct client *client, const char *job, struct err_detail *d)
+{
+    struct buf answer;
+    enum err e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_CANCEL, .job = job}, &answer, d);
+    if (e == ERR_OK)
+        buf_fini(&answer);
+    return e;
+}
+
+static enum err follow(struct watch *w, struct client *client, const struct watch_options *options,
+                       struct err_detail *d)
+{
+    bool cancelled = false;
+    while (!w->ended && interrupts < 2) {
+        if (interrupts == 1 && !options->cancel_on_intr)
+            return ERR_OK;
+        if (interrupts == 1 && !cancelled) {
+            fprintf(stderr, "\ncancelling; what was measured stays (^C again leaves at once)\n");
+            enum err e = cancel(client, options->job, d);
+            if (e != ERR_OK)
+                return e;
+            cancelled = true;
+        }
+        struct msg m;
+        msg_init(&m, MSG_WATCH);
+        mem_set_string(&m.u.watch.job, options->job);
+        m.u.watch.after_line = w->next_line;
+        enum err e = client_call(client, &m, ANSWER_LIMIT_NS, take_watched, w, d);
+        msg_fini(&m);
+        if (e != ERR_OK)
+            return e;
+    }
+    return ERR_OK;
+}
+
+enum err watch_job(struct client *client, const struct watch_options *options, int *exit_code,
+                   struct err_detail *d)
+{
+    struct watch w = {.quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1};
+    struct sigaction act = {.sa_handler = on_interrupt};
+    struct sigaction old_int;
+    struct sigaction old_term;
+    interrupts = 0;
+    sigaction(SIGINT, &act, &old_int);
+    sigaction(SIGTERM, &act, &old_term);
+    enum err e = follow(&w, client, options, d);
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    clear_bar(&w);
+    *exit_code = w.ended ? w.exit_code : CLI_EXIT_INFRA;
+    if (e == ERR_OK && w.ended && strcmp(w.state, "done") != 0)
+        fprintf(stderr, "splitbench: job %s %s%s%s\n", options->job, w.state,
+                w.cause.text[0] != '\0' ? ": " : "", w.cause.text);
+    if (e == ERR_OK && !w.ended)
+        fprintf(stderr, "splitbench: job %s goes on; 'splitbench watch %s' follows it\n", options->job,
+                options->job);
+    return e;
+}

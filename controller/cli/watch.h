@@ -1,0 +1,19 @@
+#ifndef CONTROLLER_CLI_WATCH_H
+#define CONTROLLER_CLI_WATCH_H
+/*
+ * Following a job on the terminal: lines as they come and, on a terminal, a bar with the time left and the
+ * live throughput. Main thread only.
+ */
+#include "controller/cli/client.h"
+
+struct watch_options {
+    const char *job;
+    bool quiet;          /* no lines, no bar */
+    bool cancel_on_intr; /* ^C cancels the job and waits for its end; a second ^C leaves at once */
+};
+
+/* Returns when the job has ended, or when ^C asked to leave. `exit_code` is the job's own. */
+NODISCARD enum err watch_job(struct client *client, const struct watch_options *options, int *exit_code,
+                             struct err_detail *d);
+
+#endif
