@@ -1,0 +1,18 @@
+#!/bin/sh
+# Dead time per window: what passes between the end of one window and the start of the next beyond the warm-up,
+# gap and drain that the experiment asks for. The aim is at most 100 ms. Prints every figure.
+#   tests/bench/dead_time.sh BUILD_BIN
+set -eu
+bin=$(cd "${1:-build/bin}" && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/splitbench-dead.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+"$bin/splitbench" run --local --quiet --json --state "$work" --set design.rounds=2 --set design.cooldown=0s \
+    --set design.gap=0s --set 'workloads[0].warmup=100ms' --set 'workloads[0].duration=500ms' \
+    --set 'workloads[0].connections=[1,2,4,8,16,32]' "$root/docs/examples/nginx-lighttpd.json" >"$work/report.json"
+python3 - "$work/report.json" <<'PY'
+import json, statistics, sys
+ms = [a["dead_ns"] / 1e6 for a in json.load(open(sys.argv[1]))["attempts"] if a.get("dead_ns")]
+print("dead time of each window, ms:", " ".join(f"{v:.1f}" for v in ms))
+print(f"n {len(ms)}  median {statistics.median(ms):.1f} ms  max {max(ms):.1f} ms  (aim: at most 100 ms)")
+PY
