@@ -12,16 +12,16 @@
 struct load_file {
     struct experiment_set sets[LOAD_FILE_SETS_MAX];
     size_t set_count;
-    char *owned[LOAD_FILE_SETS_MAX]; /* text behind the sets that we made */
-    size_t owned_count;
+    char *owned[LOAD_FILE_SETS_MAX]; /* text behind the sets */
 };
 
 /* Takes the argument of one --set ("path=value"). */
 NODISCARD enum err load_file_take_set(struct load_file *f, const char *text, struct err_detail *d);
 
-/* Reads FILE. `local`: targets run where they lie, so their directories become absolute and `files` is
- * dropped. Problems are printed; the exit code says how it went and `out` is NULL unless it is 0. */
-int load_file_read(struct load_file *f, const char *path, bool local, struct experiment **out);
+/* Reads FILE for `use`. Problems are printed; the exit code says how it went and `out` is set only when it is
+ * 0. */
+int load_file_read(const struct load_file *f, const char *path, enum experiment_use use,
+                   struct experiment **out);
 
 void load_file_fini(struct load_file *f);
 

@@ -41,20 +41,6 @@ static enum err take_set(void *arg, int id, const char *value, struct err_detail
     return load_file_take_set(arg, value, d);
 }
 
-/* A directory below the experiment file means something on other hosts only when files are sent there. */
-static int check_dirs(const struct experiment *e, const char *path)
-{
-    for (size_t i = 0; i < e->target_count; i++) {
-        const char *dir = e->targets[i].dir;
-        if (e->files.count == 0 && dir != NULL && dir[0] != '\0' && dir[0] != '/')
-            return cli_usage("%s: targets[%zu].dir: '%s' is relative, but no \"files\" are sent to the "
-                             "hosts; list them in "
-                             "\"files\", give a directory that is there already, or use --local",
-                             path, i, dir);
-    }
-    return CLI_EXIT_OK;
-}
-
 static int follow(struct run *r, struct client *client, const char *job, enum msg_mode mode)
 {
     struct err_detail d = {0};
@@ -87,7 +73,9 @@ static int submit(struct run *r, const struct experiment *experiment, enum msg_m
     if (e == ERR_OK)
         e = client_open(&place, &client, &d);
     if (e == ERR_OK)
-        e = submit_experiment(client, experiment, mode, job, &d);
+        e = submit_experiment(
+            client, &(struct submit){.experiment = experiment, .mode = mode, .job = job, .here = place.local},
+            &d);
     if (e != ERR_OK) {
         code = cli_fail(e, &d);
     } else if (r->flags.detach) {
@@ -106,9 +94,8 @@ static int submit(struct run *r, const struct experiment *experiment, enum msg_m
 static int run_or_verify(struct run *r, enum msg_mode mode)
 {
     struct experiment *experiment = NULL;
-    int code = load_file_read(&r->file, r->flags.operands[0], r->flags.place.local, &experiment);
-    if (code == CLI_EXIT_OK && !r->flags.place.local)
-        code = check_dirs(experiment, r->flags.operands[0]);
+    enum experiment_use use = r->flags.place.local ? EXPERIMENT_USE_LOCAL : EXPERIMENT_USE_REMOTE;
+    int code = load_file_read(&r->file, r->flags.operands[0], use, &experiment);
     if (code == CLI_EXIT_OK)
         code = submit(r, experiment, mode);
     experiment_free(experiment);
@@ -155,11 +142,11 @@ static int print_plan(struct run *r)
     struct experiment *experiment = NULL;
     struct design *design = NULL;
     struct err_detail d = {0};
-    int code = load_file_read(&r->file, r->flags.operands[0], false, &experiment);
+    int code = load_file_read(&r->file, r->flags.operands[0], EXPERIMENT_USE_ANY, &experiment);
     if (code == CLI_EXIT_OK) {
         enum err e = design_build(experiment, &design, &d);
         if (e == ERR_OK)
-            e = plan_print(experiment, design, r->flags.json);
+            e = plan_print(experiment, design, r->flags.json, &d);
         code = e == ERR_OK ? CLI_EXIT_OK : cli_fail(e, &d);
     }
     design_free(design);

@@ -6,7 +6,6 @@
 #include "proto/identity.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,18 +78,14 @@ static enum err send_piece(struct client *client, const struct msg_file *file, i
 static enum err send_file(struct client *client, const char *base_dir, const struct msg_file *file,
                           uint64_t offset, struct err_detail *d)
 {
-    char *path = mem_printf("%s/%s", base_dir, file->path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    enum err e = ERR_OK;
-    if (fd < 0)
-        e = err_set(d, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+    int fd = -1;
+    enum err e = files_open(base_dir, file->path, &fd, d);
     do {
         if (e == ERR_OK)
             e = send_piece(client, file, fd, &offset, d);
     } while (e == ERR_OK && offset < file->size_bytes);
     if (fd >= 0)
         close(fd);
-    free(path);
     return e;
 }
 
@@ -113,15 +108,16 @@ static enum err send_missing(struct client *client, const struct experiment *e, 
     return ERR_OK;
 }
 
-enum err submit_experiment(struct client *client, const struct experiment *e, enum msg_mode mode,
-                           const char *job, struct err_detail *d)
+enum err submit_experiment(struct client *client, const struct submit *s, struct err_detail *d)
 {
+    const struct experiment *e = s->experiment;
     struct msg m;
     msg_init(&m, MSG_SUBMIT);
-    mem_set_string(&m.u.submit.job, job);
+    mem_set_string(&m.u.submit.job, s->job);
     mem_set_string(&m.u.submit.experiment, e->resolved_json);
-    m.u.submit.mode = mode;
-    enum err err = files_make_manifest(e->base_dir, &e->files, &m.u.submit.files, d);
+    mem_set_string(&m.u.submit.base_dir, s->here ? e->base_dir : "");
+    m.u.submit.mode = s->mode;
+    enum err err = s->here ? ERR_OK : files_collect(e, &m.u.submit.files, d);
     for (unsigned pass = 0; err == ERR_OK; pass++) {
         struct missing missing = {0};
         err = client_call(client, &m, ANSWER_LIMIT_NS, take_submitted, &missing, d);

@@ -12,7 +12,12 @@
 /* A new job id: "20261130-131943-7f3a", sortable and short enough to type. */
 void submit_make_job_id(char out[SUBMIT_JOB_BYTES]);
 
-NODISCARD enum err submit_experiment(struct client *client, const struct experiment *e, enum msg_mode mode,
-                                     const char *job, struct err_detail *d);
+struct submit {
+    const struct experiment *experiment;
+    enum msg_mode mode;
+    const char *job;
+    bool here; /* targets run where they lie: no files are sent */
+};
+NODISCARD enum err submit_experiment(struct client *client, const struct submit *s, struct err_detail *d);
 
 #endif
