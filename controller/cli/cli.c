@@ -1,6 +1,7 @@
 #include "controller/cli/cli.h"
 
 #include "common/mem.h"
+#include "controller/daemon.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -135,7 +136,7 @@ char *cli_local_dir(const struct cli_place *place)
 char *cli_local_store(const struct cli_place *place)
 {
     char *dir = cli_local_dir(place);
-    char *path = mem_printf("%s/results.db", dir);
+    char *path = daemon_store_path(dir);
     free(dir);
     return path;
 }

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define LISTEN_MAX       8u
-#define LEASE_DEFAULT_NS (10 * NS_PER_S)
 #define TOKEN_DEFAULT_NS (3600 * NS_PER_S)
 #define ENROLL_LIMIT_NS  (20 * NS_PER_S)
 
@@ -122,7 +121,7 @@ static int run_controller(struct lab *lab, const char *state, const char *identi
 
 int cli_controller(int argc, char **argv)
 {
-    struct lab lab = {.lease_ns = LEASE_DEFAULT_NS};
+    struct lab lab = {.lease_ns = DAEMON_LEASE_NS};
     struct cli_syntax syntax = {
         .options = controller_options,
         .option_count = ARRAY_LEN(controller_options),
@@ -140,8 +139,8 @@ int cli_controller(int argc, char **argv)
     if (f.operands[0] != NULL && strcmp(f.operands[0], "init") != 0)
         return cli_usage("controller: '%s' is not 'init'; without an operand the controller runs",
                          f.operands[0]);
-    if (lab.lease_ns < NS_PER_S || lab.lease_ns > 3600 * NS_PER_S)
-        return cli_usage("--lease: from 1s to 1h");
+    if (lab.lease_ns < DAEMON_LEASE_MIN_NS || lab.lease_ns > DAEMON_LEASE_MAX_NS)
+        return cli_usage("--lease: from 1s to 10m");
     char *state = cli_state_dir(&f.place);
     char *dir = mem_printf("%s/lab", state);
     code = f.operands[0] != NULL ? make_lab(state, dir) : run_controller(&lab, state, dir);
