@@ -73,7 +73,7 @@ static void add_load(struct msg_strings *argv, const struct driver_input *in, co
     if (msg_text(load->cpus)[0] != '\0')
         add_pair(argv, "--cpus", load->cpus);
     if (load->has_body_bytes) {
-        driver_add(argv, "--expect-bytes");
+        driver_add(argv, "--expect-length");
         driver_add(argv, "%" PRIu64, load->body_bytes);
     }
     add_pair(argv, "-o", "json");

@@ -334,7 +334,7 @@ static void test_command_line(void **state)
     load.body_bytes = 0;
     expect_line(
         &load, "prog -c 1 -t 1 -d 30.000000001s --warmup 0.500000000s --timeout 5.000000000s -H X-A: one two "
-               "--cpus 2-3 --expect-bytes 0 -o json --events http://[fe80::1]:8080/a?b=c");
+               "--cpus 2-3 --expect-length 0 -o json --events http://[fe80::1]:8080/a?b=c");
 }
 
 static void test_body_goes_through_a_file(void **state)
