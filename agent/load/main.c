@@ -1,6 +1,7 @@
 /*
  * splitbench-load: an HTTP/1.1 load generator. Options in, load out, one result on standard output.
  */
+#include "agent/load/calibrate.h"
 #include "agent/load/events.h"
 #include "agent/load/result_json.h"
 #include "agent/load/result_text.h"
@@ -14,16 +15,26 @@ static int complain(int code, const struct err_detail *d)
     return code;
 }
 
-static void print_result(const struct run_result *r, const struct run_plan *plan)
+/* The result, or the calibration, or the first with the second in it. */
+static void print_result(const struct run_result *r, const struct run_plan *plan, const struct calibration *c)
 {
-    if (plan->options->output == OUTPUT_TEXT) {
-        result_text(r, plan->options, plan->target);
-        return;
-    }
     struct buf out;
     buf_init(&out, RESULT_JSON_BYTES_MAX);
-    must(result_json(&out, r, plan) == ERR_OK);
-    fwrite(out.data, 1, out.len, stdout);
+    if (plan->options->output == OUTPUT_TEXT) {
+        if (c != NULL)
+            calibrate_print_text(c);
+        if (r != NULL)
+            result_text(r, plan->options, plan->target);
+    } else if (r != NULL) {
+        must(result_json(&out, r, plan, c) == ERR_OK);
+        fwrite(out.data, 1, out.len, stdout);
+    } else {
+        struct json_writer j;
+        json_write_init(&j, &out, 0);
+        calibrate_print_json(c, &j, NULL);
+        must(json_write_end(&j) == ERR_OK);
+        puts(out.data);
+    }
     buf_fini(&out);
 }
 
@@ -51,24 +62,38 @@ static enum err set_up_tls(struct parts *p, struct err_detail *d)
     return p->target.tls ? tls_config_new(&p->tls, &options, d) : ERR_OK;
 }
 
-static int run(struct parts *p, struct err_detail *d)
+static int run_plan(const struct run_plan *plan, const struct calibration *c, struct err_detail *d)
 {
-    const struct options *o = &p->options;
-    if (target_parse(&p->target, o->url, o->unix_socket, d) != ERR_OK ||
-        request_set_build(&p->requests, &p->target, o, d) != ERR_OK || set_up_tls(p, d) != ERR_OK)
-        return complain(EXIT_USAGE, d);
-    if (target_resolve(&p->target, o->timeout_ns, d) != ERR_OK)
-        return complain(EXIT_INFRASTRUCTURE, d);
-    if (o->events)
-        events_enable();
-    struct run_plan plan = {.options = o, .target = &p->target, .requests = &p->requests, .tls = p->tls};
     struct run_result result;
-    if (run_load(&result, &plan, d) != ERR_OK)
+    if (plan->options->events)
+        events_enable();
+    if (run_load(&result, plan, d) != ERR_OK)
         return complain(EXIT_INFRASTRUCTURE, d);
-    print_result(&result, &plan);
+    print_result(&result, plan, c);
     int code = exit_code(&result);
     run_result_fini(&result);
     return code;
+}
+
+static int run(struct parts *p, struct err_detail *d)
+{
+    const struct options *o = &p->options;
+    struct run_plan plan = {.options = o, .target = &p->target, .requests = &p->requests};
+    if (o->url != NULL &&
+        (target_parse(&p->target, o->url, o->unix_socket, d) != ERR_OK ||
+         request_set_build(&p->requests, &p->target, o, d) != ERR_OK || set_up_tls(p, d) != ERR_OK))
+        return complain(EXIT_USAGE, d);
+    plan.tls = p->tls;
+    struct calibration calibration;
+    if (o->calibrate && calibrate(&calibration, o, d) != ERR_OK)
+        return complain(EXIT_INFRASTRUCTURE, d);
+    if (o->url == NULL) {
+        print_result(NULL, &plan, &calibration);
+        return EXIT_OK;
+    }
+    if (target_resolve(&p->target, o->timeout_ns, d) != ERR_OK)
+        return complain(EXIT_INFRASTRUCTURE, d);
+    return run_plan(&plan, o->calibrate ? &calibration : NULL, d);
 }
 
 int main(int argc, char **argv)

@@ -21,6 +21,7 @@ enum {
     OPT_UNIX,
     OPT_NO_KEEPALIVE,
     OPT_BACKEND,
+    OPT_CALIBRATE,
     OPT_TEMPLATE,
     OPT_REQUESTS,
     OPT_EXPECT_STATUS,
@@ -75,6 +76,7 @@ static const struct args_option table[] = {
     {OPT_BACKEND, "backend", "NAME", "auto (default), io_uring or libuv"},
     {OPT_REPORT_EVERY, "report-every", "TIME", "a line on standard error for each such interval"},
     {OPT_HLOG, "hlog", "FILE", "write an HdrHistogram interval log"},
+    {OPT_CALIBRATE, "calibrate", NULL, "measure the generator's own floor first; the URL may be left out"},
     {'o', "output", "FORMAT", "text (default) or json"},
     {OPT_EVENTS, "events", NULL, "one JSON line per event on standard error"},
     {'h', "help", NULL, "this text"},
@@ -223,6 +225,9 @@ static enum err take_option(struct options *o, int id, const char *value, struct
     case OPT_CPUS:
         o->has_cpus = true;
         return parse_cpus(value, &o->cpus, "--cpus", d);
+    case OPT_CALIBRATE:
+        o->calibrate = true;
+        return ERR_OK;
     case OPT_REPORT_EVERY:
         return parse_duration(value, &o->report_every_ns, "--report-every", d);
     case OPT_HLOG:
@@ -267,9 +272,10 @@ static enum err make_schedule(struct options *o, struct err_detail *d)
 static enum err check_whole(struct options *o, const struct args *a, struct err_detail *d)
 {
     char **operands = NULL;
-    if (args_operands(a, &operands) != 1)
+    int count = args_operands(a, &operands);
+    if (count != 1 && !(count == 0 && o->calibrate))
         return err_set(d, ERR_INVALID, "exactly one URL is needed; see --help");
-    o->url = operands[0];
+    o->url = count == 1 ? operands[0] : NULL;
     if (o->requests_path != NULL && (o->method != NULL || o->has_body))
         return err_set(d, ERR_INVALID, "--requests: method and body stand in the file");
     if (o->duration_ns == 0 || o->timeout_ns == 0)

@@ -15,7 +15,7 @@
 enum options_output { OUTPUT_TEXT, OUTPUT_JSON };
 
 struct options {
-    const char *url; /* of argv, like every text here */
+    const char *url; /* of argv, like every text here; NULL with --calibrate alone */
     const char *unix_socket;
     const char *method; /* NULL: GET, or POST with a body */
     const char *headers[LIMIT_HEADERS];
@@ -31,6 +31,7 @@ struct options {
     const char *ca_file;
     const char *server_name; /* NULL: the URL's host */
     bool events;
+    bool calibrate;           /* without a URL: nothing else */
     uint64_t report_every_ns; /* 0: no lines */
     const char *hlog_path;    /* NULL: none */
     enum options_output output;

@@ -183,7 +183,8 @@ static void put_verdict(struct json_writer *j, const struct audit_verdict *v)
     json_write_close(j);
 }
 
-enum err result_json(struct buf *out, const struct run_result *r, const struct run_plan *plan)
+enum err result_json(struct buf *out, const struct run_result *r, const struct run_plan *plan,
+                     const struct calibration *calibration)
 {
     const struct options *o = plan->options;
     const struct target *t = plan->target;
@@ -236,6 +237,8 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct r
     json_write_close(&j);
     json_write_u64(&j, "rss_bytes_max", r->rss_bytes_max);
     put_verdict(&j, &r->verdict);
+    if (calibration != NULL)
+        calibrate_print_json(calibration, &j, "calibration");
     json_write_close(&j);
     enum err e = json_write_end(&j);
     return e == ERR_OK ? buf_append_text(out, "\n") : e;
