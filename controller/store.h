@@ -65,6 +65,7 @@ void store_job_fini(struct store_job *job);
 
 /* `windows_done` is not taken: it is counted from the attempts. ERR_EXISTS: the id is taken. */
 NODISCARD enum err store_add_job(struct store *s, const struct store_job *job, struct err_detail *d);
+/* `id` "" is the newest. */
 NODISCARD enum err store_get_job(struct store *s, const char *id, struct store_job *out,
                                  struct err_detail *d);
 /* Newest first; the caller finis each and frees the array. */

@@ -70,13 +70,17 @@ enum err store_get_job(struct store *s, const char *id, struct store_job *out, s
 {
     struct store_rows rows;
     struct store_job job = {0};
-    store_rows_init(&rows, s, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?", STORE_VALUES(store_text(id)));
+    store_rows_init(&rows, s,
+                    "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1 OR ?1 = ''"
+                    " ORDER BY created_wall_ns DESC, rowid DESC LIMIT 1",
+                    STORE_VALUES(store_text(id)));
     bool found = store_rows_next(&rows);
     if (found)
         read_job(&rows, &job);
     enum err e = store_rows_fini(&rows, d);
     if (e == ERR_OK && !found)
-        e = err_set(d, ERR_NOT_FOUND, "no job %s: `splitbench status` lists them", id);
+        e = id[0] != '\0' ? err_set(d, ERR_NOT_FOUND, "no job %s: 'splitbench status' lists them", id)
+                          : err_set(d, ERR_NOT_FOUND, "no job yet: 'splitbench run' makes one");
     if (e == ERR_OK)
         *out = job;
     else

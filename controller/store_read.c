@@ -129,13 +129,13 @@ enum err store_read_results(struct store *s, const char *job, struct store_resul
         return e;
     e = store_get_job(s, job, &r.job, d);
     if (e == ERR_OK)
-        e = read_hosts(s, job, &r, d);
+        e = read_hosts(s, r.job.id, &r, d);
     if (e == ERR_OK)
-        e = read_runs(s, job, &r, d);
+        e = read_runs(s, r.job.id, &r, d);
     if (e == ERR_OK)
-        e = read_attempts(s, job, &r, d);
+        e = read_attempts(s, r.job.id, &r, d);
     if (e == ERR_OK)
-        e = count_late(s, job, &r, d);
+        e = count_late(s, r.job.id, &r, d);
     e = store_end(s, e, d);
     if (e == ERR_OK)
         *out = r;
