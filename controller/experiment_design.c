@@ -96,6 +96,24 @@ static void check_ports(struct experiment_reader *r, const struct experiment *e)
     }
 }
 
+/* Load hosts share the connections of a window; each needs one. */
+static void check_load_hosts(struct experiment_reader *r, const struct experiment *e)
+{
+    uint32_t hosts = e->roles[1].count;
+    const struct json_value *list = json_member(r->root, "workloads");
+    for (const struct json_value *v = list != NULL ? list->child : NULL; v != NULL; v = v->next) {
+        const struct experiment_workload *w = v->index < e->workload_count ? &e->workloads[v->index] : NULL;
+        for (size_t i = 0; w != NULL && i < w->connection_count; i++) {
+            if (w->connections[i] >= hosts)
+                continue;
+            reader_problem(r, json_member(v, "connections"),
+                           "%" PRIu32 " cannot be shared by %" PRIu32 " load hosts: each needs one",
+                           w->connections[i], hosts);
+            break;
+        }
+    }
+}
+
 static void check_size(struct experiment_reader *r, const struct experiment *e)
 {
     uint64_t windows = 0;          /* of one target in one round; at most 2^14 */
@@ -122,6 +140,7 @@ void experiment_check_whole(struct experiment_reader *r, const struct experiment
 {
     check_latin_square(r, e);
     check_ports(r, e);
+    check_load_hosts(r, e);
     check_size(r, e);
     const struct json_value *targets = json_member(r->root, "targets");
     if (r->options->use != EXPERIMENT_USE_REMOTE || targets == NULL)

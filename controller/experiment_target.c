@@ -35,7 +35,7 @@ static void read_role(struct experiment_reader *r, const struct json_value *v, s
 
 void experiment_read_roles(struct experiment_reader *r, const struct json_value *v, struct experiment *e)
 {
-    static const char *const names[] = {"server", "load"};
+    static const char *const names[] = {"server", "load"}; /* in this order: experiment_design.c looks */
     e->role_count = ARRAY_LEN(names);
     e->roles = mem_zalloc(e->role_count, sizeof *e->roles);
     for (size_t i = 0; i < e->role_count; i++)
