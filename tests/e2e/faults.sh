@@ -92,8 +92,7 @@ expect_complete() {
     lab_until 60 has_ended "$job" || fail "$1: the job does not end: $(state "$job")"
     case "$(state "$job")" in done*) ;; *) fail "$1: $(state "$job")" ;; esac
     sb report "$job" --json >"$lab/report.json"
-    json "$lab/report.json" "sorted(a['window'] for a in j['attempts'] if a['final'])" >"$lab/final" 2>/dev/null ||
-        json "$lab/report.json" "sorted(a['index'] for a in j['attempts'] if a['final'])" >"$lab/final"
+    json "$lab/report.json" "sorted(a['window'] for a in attempts if a['final'])" >"$lab/final"
     [ "$(cat "$lab/final")" = "[0, 1, 2, 3]" ] || fail "$1: windows present: $(cat "$lab/final"), not each of $windows once"
     say "  complete, every window once"
 }
@@ -109,8 +108,8 @@ resume() {
 }
 
 reasons_name() {
-    json "$lab/report.json" "' | '.join(a['reason'] for a in j['attempts'] if not a['valid'])" | grep -q -- "$2" ||
-        fail "$1: no attempt names $2: $(json "$lab/report.json" "[a['reason'] for a in j['attempts']]")"
+    json "$lab/report.json" "' | '.join(a['reason'] for a in attempts if not a['valid'])" | grep -q -- "$2" ||
+        fail "$1: no attempt names $2: $(json "$lab/report.json" "[a['reason'] for a in attempts]")"
 }
 
 fault() {

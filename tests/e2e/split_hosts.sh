@@ -31,14 +31,15 @@ JSON
 sb run "$lab/split.json" || fail "the run failed with exit code $?"
 sb report --json >"$lab/report.json"
 
-sent=$(json "$lab/report.json" "sum(a['requests_sent'] for a in j['attempts'])")
+sent=$(json "$lab/report.json" "sum(a['result']['requests_sent'] for a in attempts)")
 checks=2 # one check, two rounds
 counted=$(awk '{ n += $1 } END { print n }' "$lab/count")
 say "generator: $sent sent and $checks checks; nginx counted $counted"
 [ "$sent" -gt 1000 ] || fail "hardly any load"
 [ "$((sent + checks))" -eq "$counted" ] || fail "the accounts differ"
 
-balanced=$(json "$lab/report.json" "all(a['window']['scheduled'] == a['window']['ok'] + a['window']['failed'] + a['window']['in_flight'] + a['window']['never_sent'] for a in j['attempts'])")
+balanced=$(json "$lab/report.json" "all(w['scheduled'] == w['ok'] + w['failed'] + w['in_flight'] + w['never_sent']
+    for w in (a['result']['window'] for a in attempts))")
 [ "$balanced" = True ] || fail "an attempt's accounts do not balance"
-[ "$(json "$lab/report.json" "j['placement']")" = split-hosts ] || fail "the placement is not split-hosts"
+[ "$(json "$lab/report.json" "j['placements']")" = "['split-hosts']" ] || fail "the placement is not split-hosts"
 say "split over hosts, accounts agree to the request"

@@ -143,10 +143,11 @@ names = [h['name'] for h in json.load(sys.stdin)['hosts'] if h['connected'] and 
 sys.exit(0 if set(sys.argv[1:]) <= set(names) else 1)" "$@"
 }
 
-# json FILE EXPRESSION: prints a Python expression over the document `j`.
+# json FILE EXPRESSION: prints a Python expression over the document `j`; of a report, `attempts` are all of them.
 json() {
     python3 -c "
 import json, sys
 j = json.load(open(sys.argv[1]))
+attempts = [a for c in j.get('cells', []) for a in c['attempts']]
 print(eval(sys.argv[2]))" "$1" "$2"
 }
