@@ -162,6 +162,7 @@ static void fill_start(struct run *r, const struct experiment_target *t, char *d
     s->dir = dir;
     s->cpus = r->placement.server.cpus;
     s->ready = t->ready.kind;
+    s->ready_host = (char *)(uintptr_t)r->server_address; /* where the load will look for it */
     s->ready_port = t->ready.port ? t->ready.port : t->port;
     s->ready_path = t->ready.path;
     s->ready_timeout_ns = t->ready.timeout_ns;

@@ -41,5 +41,6 @@ say "generator: $sent sent and $checks checks; nginx counted $counted"
 balanced=$(json "$lab/report.json" "all(w['scheduled'] == w['ok'] + w['failed'] + w['in_flight'] + w['never_sent']
     for w in (a['result']['window'] for a in attempts))")
 [ "$balanced" = True ] || fail "an attempt's accounts do not balance"
-[ "$(json "$lab/report.json" "j['placements']")" = "['split-hosts']" ] || fail "the placement is not split-hosts"
-say "split over hosts, accounts agree to the request"
+# Three hosts by address, one machine by its boot id: the report must not call that split over hosts.
+[ "$(json "$lab/report.json" "j['placements']")" = "['split-cpus']" ] || fail "the placement is not told truly"
+say "split over three hosts, accounts agree to the request"
