@@ -12,20 +12,12 @@ enum err load_file_take_set(struct load_file *f, const char *text, struct err_de
         return err_set(d, ERR_TOO_BIG, "--set: more than %u of them; write a file instead",
                        LOAD_FILE_SETS_MAX);
     char *copy = mem_strdup(text);
-    char *equals = strchr(copy, '=');
-    /* A selector in the path holds an '=' of its own: workloads[name=ping].duration=5s. */
-    char *bracket = strchr(copy, '[');
-    if (equals != NULL && bracket != NULL && bracket < equals) {
-        char *end = strrchr(copy, ']');
-        equals = end != NULL && end > equals ? strchr(end, '=') : equals;
-    }
-    if (equals == NULL || equals == copy) {
+    enum err e = experiment_split_set(copy, &f->sets[f->set_count], d);
+    if (e != ERR_OK) {
         free(copy);
-        return err_set(d, ERR_INVALID, "--set: '%s' is not path=value, like design.rounds=3", text);
+        return e;
     }
-    *equals = '\0';
-    f->owned[f->set_count] = copy;
-    f->sets[f->set_count++] = (struct experiment_set){.path = copy, .value = equals + 1};
+    f->owned[f->set_count++] = copy;
     return ERR_OK;
 }
 
