@@ -72,7 +72,8 @@ $(FUZZERS): $(O)/fuzz/%: tests/fuzz/%.c $(GEN).c FORCE
 	@mkdir -p $(@D); echo "  FUZZ $@"
 	$(Q)$(CLANG) $(DEFS) $(INCLUDES) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined -o $@ $< $(GEN).c \
-	    $(filter-out %/main.c,$(call srcs,common proto $(LOAD_DIRS) $(CONTROLLER_DIRS))) $(ALL_LIBS)
+	    $(filter-out %/main.c,$(call srcs,common proto agent/driver $(LOAD_DIRS) $(CONTROLLER_DIRS))) \
+	    agent/http_response.c $(ALL_LIBS)
 
 demo: deps ## install what is missing, build, compare two real servers in about a minute
 	@$(MAKE) --no-print-directory all
