@@ -6,7 +6,8 @@
  */
 #include "common/err.h"
 
-/* ERR_BUSY names the port and, where /proc tells, the process. A listener on any address counts. */
+/* ERR_BUSY names the port and, where /proc tells, the process. A listener on any address counts, and whatever
+ * else would keep a server from having it on every address; connections that are over do not. */
 NODISCARD enum err port_check_free(uint16_t port, struct err_detail *d);
 
 #endif

@@ -194,7 +194,8 @@ static void test_port_in_use_names_its_holder(void **state)
     uint16_t port = 0;
     int fd = bound_socket(&port);
     struct err_detail d;
-    assert_int_equal(port_check_free(port, &d), ERR_OK); /* bound alone is not a server yet */
+    assert_int_equal(port_check_free(port, &d), ERR_BUSY);
+    assert_non_null(strstr(d.text, "a socket that is only bound"));
     must(listen(fd, 1) == 0);
     assert_int_equal(port_check_free(port, &d), ERR_BUSY);
     char expected[64];
@@ -202,6 +203,26 @@ static void test_port_in_use_names_its_holder(void **state)
     assert_non_null(strstr(d.text, expected));
     close(fd);
     assert_int_equal(port_check_free(port, &d), ERR_OK);
+}
+
+static void test_connections_that_are_over_do_not_count(void **state)
+{
+    (void)state;
+    uint16_t port = 0;
+    int fd = bound_socket(&port);
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int one = 1; /* as servers do: without it nobody can have the port for a minute */
+    must(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 && listen(fd, 1) == 0);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    must(client >= 0 && connect(client, (const struct sockaddr *)&at, sizeof at) == 0);
+    int peer = accept(fd, NULL, NULL);
+    must(peer >= 0 && close(peer) == 0); /* the server's side closes first: its port stays in TIME_WAIT */
+    char byte;
+    must(read(client, &byte, 1) == 0);
+    close(client);
+    close(fd);
+    assert_int_equal(port_check_free(port, NULL), ERR_OK);
 }
 
 static void test_port_in_use_over_ipv6(void **state)
@@ -230,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_bad_path_is_refused),
         cmocka_unit_test(test_port_in_use_names_its_holder),
+        cmocka_unit_test(test_connections_that_are_over_do_not_count),
         cmocka_unit_test(test_port_in_use_over_ipv6),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
