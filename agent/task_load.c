@@ -54,9 +54,17 @@ static void on_closed(uv_handle_t *handle)
     task_release(t);
 }
 
+static struct driver_input input_of(const struct task_load *l)
+{
+    return (struct driver_input){
+        .load = &l->command.u.load, .program = l->task->load_program, .work_dir = l->task->log_dir};
+}
+
 /* The LOAD is answered: makes room for the next one. */
 static void end(struct task_load *l)
 {
+    struct driver_input in = input_of(l);
+    driver_remove_body(&in);
     l->task->load = NULL;
     uv_close((uv_handle_t *)&l->deadline, on_closed);
 }
@@ -147,7 +155,7 @@ static enum err run_program(struct task_load *l, const struct msg_strings *argv,
 static enum err begin_load(struct task_load *l, struct err_detail *d)
 {
     const struct msg_load *load = &l->command.u.load;
-    struct driver_input in = {.load = load, .program = l->task->load_program, .work_dir = l->task->log_dir};
+    struct driver_input in = input_of(l);
     struct msg_strings argv = {0};
     l->stage = STAGE_LOADING;
     enum err e = l->driver->build(&in, &argv, d);

@@ -77,10 +77,23 @@ enum err driver_check_headers(const struct msg_headers *headers, struct err_deta
     return ERR_OK;
 }
 
+static char *body_path(const struct driver_input *in)
+{
+    return mem_printf("%s/body-%u", in->work_dir, in->load->proc);
+}
+
+void driver_remove_body(const struct driver_input *in)
+{
+    char *path = body_path(in);
+    if (in->load->request.body.len > 0)
+        unlink(path);
+    free(path);
+}
+
 enum err driver_write_body(const struct driver_input *in, char **path, struct err_detail *d)
 {
     const struct msg_bytes *body = &in->load->request.body;
-    char *name = mem_printf("%s/body-%u", in->work_dir, in->load->proc);
+    char *name = body_path(in);
     int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     size_t done = 0;
     int errnum = fd < 0 ? errno : 0;

@@ -61,6 +61,9 @@ NODISCARD enum err driver_check_headers(const struct msg_headers *headers, struc
 /* Writes the request body to a file of `work_dir` and gives its path (caller frees). */
 NODISCARD enum err driver_write_body(const struct driver_input *in, char **path, struct err_detail *d);
 
+/* Takes away what a build may have written, once the generator has ended. */
+void driver_remove_body(const struct driver_input *in);
+
 /* A copy of UTF-8 text, cut between two characters when it is longer than `max` bytes. */
 char *driver_cut_text(const char *text, size_t len, size_t max);
 
