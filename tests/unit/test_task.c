@@ -525,6 +525,26 @@ static void test_load_of_a_server(void **state)
     assert_int_equal(wait_answer(f, give(f, &c))->kind, MSG_EVENT_LOADED); /* no second proof is needed */
 }
 
+static void test_load_with_an_exact_length(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port = free_port();
+    wait_answer(f, start_server(f, 1, port, NULL));
+    struct msg_command c = load_command(2, port);
+    c.u.load.has_body_bytes = true;
+    c.u.load.body_bytes = 2;
+    const struct msg_event *e = wait_answer(f, give(f, &c));
+    assert_int_equal(e->kind, MSG_EVENT_LOADED);
+    assert_true(e->u.loaded.window.ok > 0 && e->u.loaded.window.failed == 0);
+    c.u.load.proc = 3;
+    c.u.load.body_bytes = 3;
+    e = wait_answer(f, give(f, &c));
+    assert_int_equal(e->kind, MSG_EVENT_LOADED); /* a result, in which every answer is a failure */
+    assert_true(e->u.loaded.window.ok == 0 && e->u.loaded.window.failed > 0);
+    assert_int_equal(e->u.loaded.error_count, 1);
+    assert_string_equal(e->u.loaded.errors[0].cause, "check");
+}
+
 static void test_load_of_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -655,6 +675,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_check_of_a_server, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sample, setup, teardown),
         cmocka_unit_test_setup_teardown(test_load_of_a_server, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_load_with_an_exact_length, setup, teardown),
         cmocka_unit_test_setup_teardown(test_load_of_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generators_that_are_no_good, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_generator, setup, teardown),
