@@ -79,7 +79,7 @@ enum gate gate_judge(const struct experiment_gates *gates, const struct gate_fig
 {
     reason[0] = '\0';
     if (f->server_died != NULL) {
-        snprintf(reason, GATE_REASON_BYTES, "the server died: %s", f->server_died);
+        snprintf(reason, GATE_REASON_BYTES, "the server on '%s' died: %s", f->server_agent, f->server_died);
         return GATE_SERVER_DIED;
     }
     if (f->generator_failed != NULL) {

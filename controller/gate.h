@@ -27,6 +27,7 @@ enum gate {
 const char *gate_name(enum gate g);
 
 struct gate_figures {
+    const char *server_agent;        /* where the server runs */
     const char *server_died;         /* how it ended, NULL when it lives */
     const char *generator_failed;    /* why there is no result, NULL when there is */
     const struct msg_loaded *loaded; /* NULL only when generator_failed is set */

@@ -315,7 +315,8 @@ static enum err judge(struct run *r, struct run_window *x, const struct msg_load
                               .dead_ns = dead_time(r, x, loaded)};
     fill_figures(r, x, loaded, &a);
     double room = generator_room(r, x);
-    struct gate_figures f = {.server_died = r->server->died ? r->server->died_text : NULL,
+    struct gate_figures f = {.server_agent = run_agent_name(r, r->server_host),
+                             .server_died = r->server->died ? r->server->died_text : NULL,
                              .generator_failed = failure,
                              .loaded = loaded,
                              .foreign_cpu_server = a.foreign_cpu_cores_server,

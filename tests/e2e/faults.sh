@@ -25,7 +25,7 @@ lab_until 10 host_connected server1 load1 || fail "the agents do not connect"
 
 mkdir -p "$lab/www"
 head -c 1000 /dev/zero | tr '\0' x >"$lab/www/small.txt"
-chmod -R a+rX "$lab"
+chmod -R a+rX "$lab/www"
 cat >"$lab/nginx.conf" <<CONF
 daemon off; worker_processes 1; pid $lab/nginx.pid; error_log stderr warn; user root;
 events { worker_connections 1024; }

@@ -30,6 +30,7 @@ lab_begin() {
 lab_end() {
     status=$?
     trap - EXIT
+    set +e
     for pid in $lab_pids; do kill "$pid" 2>/dev/null; done
     for pid in $lab_pids; do lab_wait_gone "$pid" 15 || kill -9 "$pid" 2>/dev/null; done
     for space in $lab_spaces; do ip netns del "$space" 2>/dev/null; done
@@ -40,7 +41,7 @@ lab_end() {
             tail -n 25 "$log" >&2
         done
     fi
-    rm -rf "$lab"
+    [ -n "${SPLITBENCH_KEEP:-}" ] && echo "kept: $lab" >&2 || rm -rf "$lab"
     exit "$status"
 }
 

@@ -91,10 +91,11 @@ static void test_a_dead_server_comes_first(void **state)
     char reason[GATE_REASON_BYTES];
     struct fixture f = good();
     (void)state;
+    f.figures.server_agent = "sut1";
     f.figures.server_died = "ended by signal 9";
     f.figures.generator_failed = "nothing came";
     assert_int_equal(judge(&f, reason), GATE_SERVER_DIED);
-    assert_string_equal(reason, "the server died: ended by signal 9");
+    assert_string_equal(reason, "the server on 'sut1' died: ended by signal 9");
     f.figures.server_died = NULL;
     assert_int_equal(judge(&f, reason), GATE_GENERATOR_FAILED);
     assert_string_equal(reason, "nothing came");
