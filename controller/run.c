@@ -175,7 +175,7 @@ void run_job(const struct run_options *options, struct run_outcome *out)
         e = run_phases(&r, &d);
     if (r.store != NULL)
         run_doing(&r, options->design->window_count, "closing hosts");
-    run_close_hosts(&r);
+    run_close_hosts(&r, e == ERR_CLOSED ? RUN_STOP_NS : RUN_CLOSE_NS);
     conclude(&r, e, &d, out);
     if (r.store != NULL) {
         struct err_detail why;

@@ -111,7 +111,7 @@ enum err run_open_hosts(struct run *r, struct err_detail *d)
     return e;
 }
 
-void run_close_hosts(struct run *r)
+void run_close_hosts(struct run *r, uint64_t timeout_ns)
 {
     size_t count = r->o->host_count;
     struct run_reply *replies = mem_zalloc(count, sizeof(*replies));
@@ -122,7 +122,7 @@ void run_close_hosts(struct run *r)
     }
     /* A host that does not answer frees itself when its lease ends; the fleet keeps it reserved until then.
      */
-    enum err e = run_await(r, replies, count, RUN_CLOSE_NS, NULL);
+    enum err e = run_await(r, replies, count, timeout_ns, NULL);
     (void)e;
     run_replies_fini(replies, count);
     free(replies);

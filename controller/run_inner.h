@@ -13,6 +13,7 @@
 #define RUN_COMMAND_NS  (UINT64_C(10) * 1000000000) /* small commands: far beyond any round trip */
 #define RUN_TRANSFER_NS (UINT64_C(60) * 1000000000) /* one chunk, or hashing what is already there */
 #define RUN_CLOSE_NS    (UINT64_C(20) * 1000000000) /* ending all trees of a job on a host */
+#define RUN_STOP_NS     (UINT64_C(2) * 1000000000)  /* the same while the controller itself is stopping */
 #define RUN_BUILD_NS    (UINT64_C(1800) * 1000000000)
 #define RUN_RESULT_NS   (UINT64_C(20) * 1000000000) /* from the end of a window to the generator's result */
 #define RUN_SAMPLE_NS   (UINT64_C(2) * 1000000000)  /* end samples that are later than this do not come */
@@ -27,7 +28,7 @@ struct run_server { /* the newest process of a target */
     uint32_t target;
     uint32_t proc;
     int64_t run_id;
-    char died_text[512];
+    char died_text[1024];
     uint64_t ready_ns; /* controller's time: checks passed */
     char *log;         /* of its end, until it is stored */
     size_t log_len;
@@ -109,7 +110,8 @@ const char *run_agent_name(const struct run *r, uint32_t host);
 NODISCARD enum err run_seat_hosts(struct run *r, struct err_detail *d);
 NODISCARD enum err run_open_hosts(struct run *r, struct err_detail *d);
 NODISCARD enum err run_send_files(struct run *r, struct err_detail *d);
-void run_close_hosts(struct run *r);
+/* Waits for the hosts at most `timeout_ns`. */
+void run_close_hosts(struct run *r, uint64_t timeout_ns);
 
 /* ---- run_target.c --------------------------------------------------------------------------------- */
 
