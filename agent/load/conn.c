@@ -98,7 +98,6 @@ void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns)
 static void fail_request(struct worker *w, struct conn *c, enum fault_phase phase, enum fault_cause cause,
                          const char *text)
 {
-    worker_cross_edges(w);
     w->in_flight--;
     w->accounts->failed++;
     fault_note(&w->tally->faults[w->phase], phase, cause, text);
@@ -169,7 +168,6 @@ static void on_complete(struct worker *w, struct conn *c, size_t surplus)
 {
     const struct response *r = &c->response;
     char text[FAULT_SAMPLE_BYTES];
-    worker_cross_edges(w);
     w->in_flight--;
     w->accounts->responses++;
     c->answered++;

@@ -34,7 +34,6 @@ static void fail_waiting_request(struct worker *w, const struct opening_failure 
 static void fail(struct worker *w, struct conn *c, const struct opening_failure *f)
 {
     bool first = c->opens == 0 && c->failures == 0;
-    worker_cross_edges(w);
     w->accounts->open_failures++;
     fail_waiting_request(w, f);
     conn_close(w, c);

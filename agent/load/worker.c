@@ -12,6 +12,120 @@
 /* Deadlines are swept at most this often; a time-out is noticed late by at most this, never early. */
 #define SWEEP_NS NS_PER_MS
 
+/* --- the edges of the phases --- */
+
+static void read_cpu(uint64_t *user_ns, uint64_t *system_ns)
+{
+    struct rusage u;
+    must(getrusage(RUSAGE_THREAD, &u) == 0);
+    *user_ns = (uint64_t)u.ru_utime.tv_sec * NS_PER_S + (uint64_t)u.ru_utime.tv_usec * NS_PER_US;
+    *system_ns = (uint64_t)u.ru_stime.tv_sec * NS_PER_S + (uint64_t)u.ru_stime.tv_usec * NS_PER_US;
+}
+
+/* What was due before the edge and is still unsent will never be sent: the next phase has its own schedule.
+ */
+static void give_up_queue(struct worker *w)
+{
+    for (; w->pacer.next_ns < w->edge_ns; pacer_advance(&w->pacer)) {
+        w->accounts->scheduled++;
+        w->accounts->never_sent++;
+    }
+    w->pacer.next_ns = UINT64_MAX;
+}
+
+static void enter_phase(struct worker *w, enum run_phase phase)
+{
+    give_up_queue(w);
+    w->accounts->in_flight = w->in_flight;
+    w->phase = phase;
+    w->accounts = &w->tally->accounts[phase];
+    w->accounts->carried_in = w->in_flight;
+    w->accounts->scheduled = w->in_flight;
+}
+
+static void start_interval(struct worker *w, uint64_t index, uint64_t start_ns)
+{
+    w->interval = interval_new(index, start_ns);
+    w->interval_edge_ns = start_ns + w->shared->interval_ns;
+    w->failed_before = w->accounts->failed;
+}
+
+static void end_interval(struct worker *w)
+{
+    struct interval *i = w->interval;
+    i->end_ns = w->edge_ns;
+    i->failed = w->accounts->failed - w->failed_before;
+    hist_merge(w->tally->latency, &i->latency);
+    interval_box_put(w->shared->intervals, &w->interval);
+}
+
+static void next_interval(struct worker *w)
+{
+    uint64_t next = w->interval->index + 1;
+    end_interval(w);
+    start_interval(w, next, w->edge_ns);
+}
+
+static void enter_window(struct worker *w)
+{
+    uint64_t start_ns = w->edge_ns;
+    enter_phase(w, PHASE_WINDOW);
+    start_interval(w, 0, start_ns);
+    if (w->options->open_loop)
+        pacer_init(&w->pacer, &w->options->schedule, start_ns, w->index, w->options->threads,
+                   w->options->seed);
+    read_cpu(&w->cpu_start_user_ns, &w->cpu_start_system_ns);
+}
+
+static void enter_drain(struct worker *w)
+{
+    end_interval(w);
+    enter_phase(w, PHASE_DRAIN);
+    w->loading = false;
+    read_cpu(&w->tally->cpu_user_ns, &w->tally->cpu_system_ns);
+    w->tally->cpu_user_ns -= w->cpu_start_user_ns;
+    w->tally->cpu_system_ns -= w->cpu_start_system_ns;
+}
+
+static void end(struct worker *w)
+{
+    w->accounts->in_flight = w->in_flight;
+    w->edge_ns = UINT64_MAX;
+    w->done = true;
+}
+
+/* The next edge as main wants it now: it may have moved to an earlier instant. */
+static void read_edge(struct worker *w)
+{
+    _Atomic uint64_t *edges[PHASE_COUNT] = {&w->shared->window_start_ns, &w->shared->window_end_ns,
+                                            &w->shared->drain_end_ns};
+    w->edge_ns = atomic_load_explicit(edges[w->phase], memory_order_acquire);
+    if (w->phase == PHASE_WINDOW && w->interval_edge_ns < w->edge_ns)
+        w->edge_ns = w->interval_edge_ns;
+}
+
+static bool at_phase_edge(const struct worker *w)
+{
+    return w->edge_ns >= atomic_load_explicit(&w->shared->window_end_ns, memory_order_acquire);
+}
+
+static void cross_edges(struct worker *w)
+{
+    while (w->now_ns >= w->edge_ns) {
+        if (w->phase == PHASE_WARMUP)
+            enter_window(w);
+        else if (w->phase == PHASE_WINDOW && w->edge_ns == w->interval_edge_ns && !at_phase_edge(w))
+            next_interval(w);
+        else if (w->phase == PHASE_WINDOW)
+            enter_drain(w);
+        else {
+            end(w);
+            return;
+        }
+        read_edge(w);
+    }
+}
+
 /* --- the transport's voice --- */
 
 static struct worker *listen_to(void *owner)
@@ -19,6 +133,7 @@ static struct worker *listen_to(void *owner)
     struct worker *w = owner;
     w->now_ns = clock_now_ns();
     w->heard = true;
+    cross_edges(w); /* before anything is counted */
     return w;
 }
 
@@ -123,120 +238,6 @@ void worker_free(struct worker *w)
     free(w);
 }
 
-/* --- the edges of the phases --- */
-
-static void read_cpu(uint64_t *user_ns, uint64_t *system_ns)
-{
-    struct rusage u;
-    must(getrusage(RUSAGE_THREAD, &u) == 0);
-    *user_ns = (uint64_t)u.ru_utime.tv_sec * NS_PER_S + (uint64_t)u.ru_utime.tv_usec * NS_PER_US;
-    *system_ns = (uint64_t)u.ru_stime.tv_sec * NS_PER_S + (uint64_t)u.ru_stime.tv_usec * NS_PER_US;
-}
-
-/* What was due before the edge and is still unsent will never be sent: the next phase has its own schedule.
- */
-static void give_up_queue(struct worker *w)
-{
-    for (; w->pacer.next_ns < w->edge_ns; pacer_advance(&w->pacer)) {
-        w->accounts->scheduled++;
-        w->accounts->never_sent++;
-    }
-    w->pacer.next_ns = UINT64_MAX;
-}
-
-static void enter_phase(struct worker *w, enum run_phase phase)
-{
-    give_up_queue(w);
-    w->accounts->in_flight = w->in_flight;
-    w->phase = phase;
-    w->accounts = &w->tally->accounts[phase];
-    w->accounts->carried_in = w->in_flight;
-    w->accounts->scheduled = w->in_flight;
-}
-
-static void start_interval(struct worker *w, uint64_t index, uint64_t start_ns)
-{
-    w->interval = interval_new(index, start_ns);
-    w->interval_edge_ns = start_ns + w->shared->interval_ns;
-    w->failed_before = w->accounts->failed;
-}
-
-static void end_interval(struct worker *w)
-{
-    struct interval *i = w->interval;
-    i->end_ns = w->edge_ns;
-    i->failed = w->accounts->failed - w->failed_before;
-    hist_merge(w->tally->latency, &i->latency);
-    interval_box_put(w->shared->intervals, &w->interval);
-}
-
-static void next_interval(struct worker *w)
-{
-    uint64_t next = w->interval->index + 1;
-    end_interval(w);
-    start_interval(w, next, w->edge_ns);
-}
-
-static void enter_window(struct worker *w)
-{
-    uint64_t start_ns = w->edge_ns;
-    enter_phase(w, PHASE_WINDOW);
-    start_interval(w, 0, start_ns);
-    if (w->options->open_loop)
-        pacer_init(&w->pacer, &w->options->schedule, start_ns, w->index, w->options->threads,
-                   w->options->seed);
-    read_cpu(&w->cpu_start_user_ns, &w->cpu_start_system_ns);
-}
-
-static void enter_drain(struct worker *w)
-{
-    end_interval(w);
-    enter_phase(w, PHASE_DRAIN);
-    w->loading = false;
-    read_cpu(&w->tally->cpu_user_ns, &w->tally->cpu_system_ns);
-    w->tally->cpu_user_ns -= w->cpu_start_user_ns;
-    w->tally->cpu_system_ns -= w->cpu_start_system_ns;
-}
-
-static void end(struct worker *w)
-{
-    w->accounts->in_flight = w->in_flight;
-    w->edge_ns = UINT64_MAX;
-    w->done = true;
-}
-
-/* The next edge as main wants it now: it may have moved to an earlier instant. */
-static void read_edge(struct worker *w)
-{
-    _Atomic uint64_t *edges[PHASE_COUNT] = {&w->shared->window_start_ns, &w->shared->window_end_ns,
-                                            &w->shared->drain_end_ns};
-    w->edge_ns = atomic_load_explicit(edges[w->phase], memory_order_acquire);
-    if (w->phase == PHASE_WINDOW && w->interval_edge_ns < w->edge_ns)
-        w->edge_ns = w->interval_edge_ns;
-}
-
-static bool at_phase_edge(const struct worker *w)
-{
-    return w->edge_ns >= atomic_load_explicit(&w->shared->window_end_ns, memory_order_acquire);
-}
-
-void worker_cross_edges(struct worker *w)
-{
-    while (w->now_ns >= w->edge_ns) {
-        if (w->phase == PHASE_WARMUP)
-            enter_window(w);
-        else if (w->phase == PHASE_WINDOW && w->edge_ns == w->interval_edge_ns && !at_phase_edge(w))
-            next_interval(w);
-        else if (w->phase == PHASE_WINDOW)
-            enter_drain(w);
-        else {
-            end(w);
-            return;
-        }
-        read_edge(w);
-    }
-}
-
 /* --- what to do with a free connection --- */
 
 static void send_now(struct worker *w, struct conn *c)
@@ -323,7 +324,7 @@ static void begin(struct worker *w)
         pacer_init(&w->pacer, &o->warmup_schedule, atomic_load(&w->shared->begin_ns), w->index, o->threads,
                    o->seed);
     read_edge(w);
-    worker_cross_edges(w);
+    cross_edges(w);
     while (!o->open_loop && w->loading && w->idle_count != 0)
         send_now(w, take_idle(w));
 }
@@ -403,7 +404,7 @@ static void *run(void *arg)
         if (!w->heard) /* else the last event has just read the clock */
             w->now_ns = clock_now_ns();
         w->heard = false;
-        worker_cross_edges(w);
+        cross_edges(w);
         if (w->now_ns >= w->tick_ns)
             tick(w);
         if (w->now_ns >= w->next_deadline_ns)

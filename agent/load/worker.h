@@ -124,8 +124,6 @@ void worker_ready(struct worker *w, struct conn *c);
 void worker_unready(struct worker *w, struct conn *c);
 /* A connection has opened or failed for the first time. */
 void worker_settled(struct worker *w, bool opened);
-/* The phase may have ended before this event: every completion asks first. */
-void worker_cross_edges(struct worker *w);
 
 static inline void worker_set_deadline(struct worker *w, struct conn *c, uint64_t deadline_ns)
 {

@@ -1,0 +1,39 @@
+"""Checks a result of splitbench-load: the accounts, and what the test expects.
+
+usage: load_check.py RESULT.json [EXPRESSION]...
+Every expression is Python over the result `r`, its accounts `a`, and `errors`: a map of "phase cause" to count.
+"""
+import json
+import sys
+
+with open(sys.argv[1]) as f:
+    r = json.load(f)
+a = r["accounts"]
+errors = {e["phase"] + " " + e["cause"]: e["count"] for e in r["errors"]}
+
+
+def balanced(x):
+    return x["balanced"] and x["scheduled"] == x["ok"] + x["failed"] + x["in_flight"] + x["never_sent"]
+
+
+always = {
+    "the format is known": r["format"] == "splitbench-load/1",
+    "the window balances": balanced(a),
+    "the time before it balances": balanced(r["warmup"]),
+    "the drain balances": balanced(r["drain"]),
+    "what was in flight went into the drain": r["drain"]["carried_in"] == a["in_flight"],
+    "what was in flight went into the window": a["carried_in"] == r["warmup"]["in_flight"],
+    "errors add up to failures": sum(errors.values()) == a["failed"],
+    "failures are not in the latencies": r["latency_ns"]["count"] == a["ok"],
+    "statuses add up to answers": sum(r["status"].values()) == a["responses"],
+    "the time line adds up": sum(p["ok"] for p in r["timeline"]) == a["ok"]
+    and sum(p["failed"] for p in r["timeline"]) == a["failed"],
+    "requests add up": sum(q["ok"] for q in r["requests"]) == a["ok"],
+}
+bad = [what for what, holds in always.items() if not holds]
+bad += [e for e in sys.argv[2:] if not eval(e, {"r": r, "a": a, "errors": errors})]
+for what in bad:
+    print(f"FAILED: {what}", file=sys.stderr)
+if bad:
+    print(json.dumps({k: v for k, v in r.items() if not k.endswith("hist")}, indent=1), file=sys.stderr)
+sys.exit(1 if bad else 0)

@@ -1,0 +1,51 @@
+# For end-to-end tests of splitbench-load: runs it on each back-end and checks the result. Sourced, after
+# tests/support/lab.sh and lab_begin.
+# shellcheck shell=sh disable=SC2154
+
+load=$bin/splitbench-load
+backends=libuv
+"$load" --calibrate -o json -c 1 --backend io_uring >/dev/null 2>&1 && backends="libuv io_uring"
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# check EXPRESSIONS -- ARGUMENTS...: one run on $backend; the expressions are one a line (load_check.py).
+# The result stays in $lab/result.json.
+check() {
+    expressions=$1
+    shift 2
+    "$load" -o json --backend "$backend" "$@" >"$lab/result.json" 2>"$lab/stderr" || status=$?
+    [ -s "$lab/result.json" ] || fail "no result of: $* ($(cat "$lab/stderr"))"
+    set -f
+    old_ifs=$IFS
+    IFS='
+'
+    # shellcheck disable=SC2086  # one expression a line
+    python3 "$here/../support/load_check.py" "$lab/result.json" $expressions || fail "$backend: $*"
+    IFS=$old_ifs
+    set +f
+    echo "ok: $backend: $*"
+}
+
+# await_port PORT: until something listens there.
+await_port() {
+    tries=0
+    until python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)" 2>/dev/null; do
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || fail "nothing listens on port $1"
+        sleep 0.05
+    done
+}
+
+# free_port: prints a port that nothing uses.
+free_port() {
+    python3 -c "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"
+}
+
+# start COMMAND...: in the background, ended with the script.
+start() {
+    "$@" >>"$lab/servers.log" 2>&1 &
+    lab_pids="$lab_pids $!"
+}
