@@ -108,13 +108,16 @@ static void on_box_closed(uv_handle_t *handle)
     uv_close((uv_handle_t *)&a->grace, on_grace_closed);
 }
 
-/* On a worker: waits for all that nng still runs for this socket. */
+/* On a worker: waits for all that nng still runs for this socket. The contexts go first, and only when no
+ * callback can be inside one: nng 1.5.2 panics when a socket closes while nng_ctx_recv returns. */
 static void close_socket(uv_work_t *work)
 {
     struct attempt *a = work->data;
-    nng_close(a->socket);
     for (size_t i = 0; i < ATTEMPT_CALLS; i++)
         nng_aio_stop(a->calls[i].aio);
+    for (size_t i = 0; i < ATTEMPT_CALLS; i++)
+        nng_ctx_close(a->calls[i].ctx);
+    nng_close(a->socket);
 }
 
 static void on_socket_closed(uv_work_t *work, int status)

@@ -386,8 +386,8 @@ void link_server_close(struct link_server **server, void (*cb)(void *arg), void 
     s->on_closed_arg = arg;
     atomic_store(&s->stopping, true);
     /* nng_close returns when the last pipe's callback has: nothing is posted after it. */
-    nng_close(s->socket);
     nng_aio_stop(s->recv);
+    nng_close(s->socket);
     mailbox_drain(&s->box);
     for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
         while (s->buckets[i] != NULL) {

@@ -176,7 +176,9 @@ static int write_cert(const struct x509_issue *i, const char *issuer, mbedtls_pk
     mbedtls_x509write_crt_set_issuer_key(&w, issuer_key);
     int rv = mbedtls_mpi_fill_random(&serial, SERIAL_BYTES, random_bytes, NULL);
     if (rv == 0)
-        rv = mbedtls_mpi_set_bit(&serial, SERIAL_BYTES * 8 - 1, 0); /* a positive number */
+        rv = mbedtls_mpi_set_bit(&serial, SERIAL_BYTES * 8 - 1, 0); /* a positive number, */
+    if (rv == 0)
+        rv = mbedtls_mpi_set_bit(&serial, SERIAL_BYTES * 8 - 2, 1); /* of always the same length */
     if (rv == 0)
         rv = mbedtls_x509write_crt_set_serial(&w, &serial);
     if (rv == 0)

@@ -60,8 +60,8 @@ static void on_enrol(void *arg, const struct msg_enrol *m, struct link_request *
     struct err_detail d;
     struct msg out;
     lab->enrolled++;
-    if (strcmp(m->token, "used-token") == 0) {
-        link_refuse(&request, ERR_DENIED, "the token was used");
+    if (lab->enrol_code != ERR_OK) {
+        link_refuse(&request, lab->enrol_code, "the token was used");
         return;
     }
     msg_init(&out, MSG_ENROLLED);
@@ -97,16 +97,18 @@ static void on_deadline(uv_timer_t *timer)
     lab->late = true;
 }
 
-void lab_wait(struct lab *lab, const int *counter, int value)
+void lab_wait_at(struct lab *lab, const int *counter, int value, const char *file, int line)
 {
     lab->late = false;
     uv_timer_start(&lab->deadline, on_deadline, DEADLINE_MS, 0);
     while (*counter < value && !lab->late)
         uv_run(&lab->loop, UV_RUN_ONCE);
     uv_timer_stop(&lab->deadline);
-    if (*counter < value)
-        print_message("refused: %s\n", lab->refused_why);
-    assert_true(*counter >= value);
+    if (*counter < value) {
+        print_message("%d of %d came; hellos %d requests %d gone %d refused %d %s\n", *counter, value,
+                      lab->hellos, lab->requests, lab->gone, lab->refused, lab->refused_why);
+        _fail(file, line);
+    }
 }
 
 void lab_init(struct lab *lab, bool tls)
@@ -124,7 +126,16 @@ void lab_init(struct lab *lab, bool tls)
     assert_int_equal(uv_loop_init(&lab->loop), 0);
     assert_int_equal(uv_timer_init(&lab->loop, &lab->deadline), 0);
     lab->deadline.data = lab;
-    const char *addresses[] = {lab->ipc, "tls+tcp://127.0.0.1:0"};
+    snprintf(lab->tls_address, sizeof lab->tls_address, "tls+tcp://127.0.0.1:0");
+    snprintf(lab->enrol_dir, sizeof lab->enrol_dir, "%s/enrolled", lab->dir);
+    lab_start_server(lab);
+}
+
+void lab_start_server(struct lab *lab)
+{
+    struct err_detail d = {.text = ""};
+    bool tls = lab->identity.ca_pem != NULL;
+    const char *addresses[] = {lab->ipc, lab->tls_address};
     const struct link_server_options options = {
         .loop = &lab->loop,
         .addresses = addresses,
@@ -141,6 +152,8 @@ void lab_init(struct lab *lab, bool tls)
     if (e != ERR_OK)
         print_message("%s\n", d.text);
     assert_int_equal(e, ERR_OK);
+    if (tls)
+        snprintf(lab->tls_address, sizeof lab->tls_address, "%s", link_server_address(lab->server, 1));
 }
 
 static void on_server_closed(void *arg)
@@ -149,13 +162,17 @@ static void on_server_closed(void *arg)
     lab->closing++;
 }
 
+void lab_stop_server(struct lab *lab)
+{
+    int before = lab->closing;
+    link_server_close(&lab->server, on_server_closed, lab);
+    lab_wait(lab, &lab->closing, before + 1);
+}
+
 void lab_fini(struct lab *lab)
 {
-    if (lab->server != NULL) {
-        int before = lab->closing;
-        link_server_close(&lab->server, on_server_closed, lab);
-        lab_wait(lab, &lab->closing, before + 1);
-    }
+    if (lab->server != NULL)
+        lab_stop_server(lab);
     for (int i = 0; i < lab->held_count; i++)
         if (lab->held[i] != NULL)
             link_refuse(&lab->held[i], ERR_CLOSED, "too late");
@@ -258,10 +275,60 @@ static void on_reply(void *arg, enum err e, const struct msg *m, const struct er
     }
 }
 
+enum err lab_call(struct lab_client *c, const struct msg *m, uint64_t timeout_ns)
+{
+    return link_client_call(c->link, m, timeout_ns, on_reply, c);
+}
+
 void lab_poll(struct lab_client *c)
 {
     struct msg m;
     msg_init(&m, MSG_POLL);
-    assert_int_equal(link_client_call(c->link, &m, 5 * NS_PER_S, on_reply, c), ERR_OK);
+    assert_int_equal(lab_call(c, &m, 5 * NS_PER_S), ERR_OK);
     msg_fini(&m);
+}
+
+/* ---- enrolling ----------------------------------------------------------------------------------------- */
+
+struct enrolment {
+    struct link_enrol_options options;
+    struct err_detail *d;
+    enum err result;
+    uv_async_t over;
+    int done;
+};
+
+static void enrol_thread(void *arg)
+{
+    struct enrolment *x = arg;
+    x->result = link_enrol(&x->options, x->d);
+    uv_async_send(&x->over);
+}
+
+static void on_enrolled(uv_async_t *async)
+{
+    struct enrolment *x = async->data;
+    x->done = 1;
+}
+
+enum err lab_enrol(struct lab *lab, const char *name, const char *token, struct err_detail *d)
+{
+    char own_token[IDENTITY_TOKEN_BYTES_MAX], secret[64];
+    assert_int_equal(identity_make_token(lab->identity.ca_pem, own_token, secret, d), ERR_OK);
+    struct enrolment x = {.options = {.address = lab_tls_address(lab),
+                                      .token = token != NULL ? token : own_token,
+                                      .name = name,
+                                      .role = MSG_ROLE_AGENT,
+                                      .dir = lab->enrol_dir,
+                                      .timeout_ns = 5 * NS_PER_S},
+                          .d = d};
+    uv_thread_t thread;
+    assert_int_equal(uv_async_init(&lab->loop, &x.over, on_enrolled), 0);
+    x.over.data = &x;
+    assert_int_equal(uv_thread_create(&thread, enrol_thread, &x), 0);
+    lab_wait(lab, &x.done, 1);
+    uv_thread_join(&thread);
+    uv_close((uv_handle_t *)&x.over, NULL);
+    uv_run(&lab->loop, UV_RUN_NOWAIT);
+    return x.result;
 }

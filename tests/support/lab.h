@@ -40,7 +40,10 @@ struct lab {
     int requests;
     int enrolled;
     enum err hello_code; /* what on_hello answers */
-    bool hold;           /* keep requests instead of answering */
+    enum err enrol_code; /* what on_enrol answers */
+    char enrol_dir[96];
+    char tls_address[64]; /* the port stays the same when the server is started again */
+    bool hold;            /* keep requests instead of answering */
     struct link_request *held[64];
     int held_count;
     int closing;
@@ -50,8 +53,15 @@ struct lab {
 void lab_init(struct lab *lab, bool tls);
 void lab_fini(struct lab *lab);
 
+void lab_stop_server(struct lab *lab);
+void lab_start_server(struct lab *lab);
+
+/* link_enrol on a thread of its own, with a good token or this one. Stores in lab->enrol_dir. */
+enum err lab_enrol(struct lab *lab, const char *name, const char *token, struct err_detail *d);
+
 /* Runs the loop until `*counter` is at least `value`; fails the test after ten seconds. */
-void lab_wait(struct lab *lab, const int *counter, int value);
+void lab_wait_at(struct lab *lab, const int *counter, int value, const char *file, int line);
+#define lab_wait(lab, counter, value) lab_wait_at(lab, counter, value, __FILE__, __LINE__)
 
 const char *lab_tls_address(const struct lab *lab);
 
@@ -62,6 +72,9 @@ void lab_make_identity(struct lab *lab, const char *name, enum msg_role role, st
 void lab_connect(struct lab *lab, struct lab_client *c, const char *address, const struct identity *identity,
                  enum msg_role role, const char *name);
 void lab_disconnect(struct lab_client *c);
+
+/* Asks; the answer is counted in the client. Returns what link_client_call did. */
+enum err lab_call(struct lab_client *c, const struct msg *m, uint64_t timeout_ns);
 
 /* Asks; the answer is counted in the client. */
 void lab_poll(struct lab_client *c);
