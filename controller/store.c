@@ -1,6 +1,7 @@
 #include "controller/store.h"
 
 #include "common/buf.h"
+#include "common/clock.h"
 #include "common/mem.h"
 #include "controller/store_db.h"
 
@@ -105,19 +106,38 @@ static void create_private(const char *path)
         (void)close(fd); /* nothing was written */
 }
 
-static enum err use_wal(struct store *s, struct err_detail *d)
+static enum err try_wal(struct store *s, struct err_detail *d)
 {
     struct store_rows rows;
     store_rows_init(&rows, s, "PRAGMA journal_mode = WAL", NULL, 0);
     char *mode = store_rows_next(&rows) ? store_column_text(&rows, 0) : mem_strdup("");
     enum err e = store_rows_fini(&rows, d);
     if (e == ERR_OK && strcmp(mode, "wal") != 0)
-        e = err_set(d, ERR_UNSUPPORTED,
-                    "%s: this file system has no shared memory for SQLite's WAL: "
-                    "put the store on a local disk",
-                    s->path);
+        e = err_set(
+            d, ERR_UNSUPPORTED,
+            "%s: this file system has no shared memory for SQLite's WAL: put the store on a local disk",
+            s->path);
     free(mode);
     return e;
+}
+
+/* SQLite does not wait by itself when two programs switch a new file to WAL at once. */
+static enum err use_wal(struct store *s, struct err_detail *d)
+{
+    uint64_t deadline = clock_now_ns() + BUSY_TIMEOUT_MS * NS_PER_MS;
+    enum err e = try_wal(s, d);
+    while (e == ERR_BUSY && clock_now_ns() < deadline) {
+        (void)sqlite3_sleep(2);
+        e = try_wal(s, d);
+    }
+    return e;
+}
+
+/* As inspect, of one moment: another program may be making the file. */
+static enum err inspect_now(struct store *s, bool *empty, struct err_detail *d)
+{
+    enum err e = store_begin_read(s, d);
+    return e != ERR_OK ? e : store_end(s, inspect(s, empty, d), d);
 }
 
 static enum err set_up(struct store *s, struct err_detail *d)
@@ -127,7 +147,7 @@ static enum err set_up(struct store *s, struct err_detail *d)
     enum err e = execute(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;", d);
     bool empty = false;
     if (e == ERR_OK)
-        e = inspect(s, &empty, d);
+        e = inspect_now(s, &empty, d);
     if (e != ERR_OK)
         return e;
     if (s->read_only)

@@ -63,7 +63,7 @@ enum err store_failed(struct store *s, int rc, struct err_detail *d)
     if (code == SQLITE_READONLY || code == SQLITE_PERM || code == SQLITE_AUTH)
         return err_set(d, ERR_DENIED, "%s: cannot be written (%s): check its permissions and its directory's",
                        s->path, says);
-    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED || code == SQLITE_PROTOCOL)
         return err_set(d, ERR_BUSY, "%s: locked by another program for too long", s->path);
     if (code == SQLITE_CANTOPEN && os != 0)
         return err_set(d, err_from_errno(os), "%s: cannot be opened: %s", s->path, strerror(os));

@@ -717,6 +717,23 @@ static void test_full_disk(void **state)
     in_child(p, fill_a_disk);
 }
 
+static int write_lines(struct place *p, int count)
+{
+    struct store *s = NULL;
+    struct store_job job = sample_job("j");
+    struct err_detail d = {{0}};
+    enum err e = store_open(p->path, false, &s, &d);
+    if (e == ERR_OK)
+        e = store_add_job(s, &job, &d);
+    e = e == ERR_EXISTS ? ERR_OK : e;
+    for (int n = 0; e == ERR_OK && n < count; n++)
+        e = store_add_line(s, "j", "x", &d);
+    store_close(s);
+    if (e != ERR_OK)
+        fprintf(stderr, "child: %s: %s\n", err_text(e), d.text);
+    return e != ERR_OK;
+}
+
 static void test_many_create_and_write_at_once(void **state)
 {
     struct place *p = *state;
@@ -730,15 +747,7 @@ static void test_many_create_and_write_at_once(void **state)
         assert_true(pids[i] >= 0);
         if (pids[i] != 0)
             continue;
-        struct store *s = NULL;
-        struct store_job job = sample_job("j");
-        bool good = store_open(p->path, false, &s, NULL) == ERR_OK;
-        enum err e = good ? store_add_job(s, &job, NULL) : ERR_FAILED;
-        good = good && (e == ERR_OK || e == ERR_EXISTS);
-        for (int n = 0; good && n < LINES; n++)
-            good = store_add_line(s, "j", "x", NULL) == ERR_OK;
-        store_close(s);
-        _exit(good ? 0 : 1);
+        _exit(write_lines(p, LINES));
     }
     for (int i = 0; i < WRITERS; i++) {
         int status = 1;
