@@ -1,0 +1,416 @@
+#include "agent/agent.h"
+
+#include "agent/task.h"
+#include "agent/uplink.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATE_LIST(X)                                                                                        \
+    X(FREE, "free")       /* no job */                                                                       \
+    X(HELD, "held")       /* a task works for one */                                                         \
+    X(CLOSING, "closing") /* the task is being ended */
+enum state {
+#define X(name, text) STATE_##name,
+    STATE_LIST(X)
+#undef X
+        STATE_COUNT
+};
+
+#define EVENT_LIST(X)                                                                                        \
+    X(OPEN)   /* JOB_OPEN */                                                                                 \
+    X(CLOSE)  /* JOB_CLOSE */                                                                                \
+    X(WORK)   /* any other command */                                                                        \
+    X(LAPSE)  /* the lease has run out */                                                                    \
+    X(END)    /* agent_close */                                                                              \
+    X(CLOSED) /* nothing of the job lives any more */
+enum event {
+#define X(name) EVENT_##name,
+    EVENT_LIST(X)
+#undef X
+        EVENT_COUNT
+};
+
+struct waiting {
+    struct waiting *next;
+    struct msg_command command;
+};
+
+struct agent {
+    uv_loop_t *loop;
+    struct uplink *uplink;
+    char *state_dir;
+    char *load_program;
+    void (*on_final)(void *arg, enum err e, const char *why);
+    void *arg;
+    enum state state;
+    struct task *task;      /* HELD only */
+    char *job;              /* HELD and CLOSING; "" otherwise */
+    uint64_t close_command; /* to be answered when closed, 0 = none */
+    uint64_t lease_ns;
+    uint64_t lease_until_ns;
+    uv_timer_t lease_timer;
+    struct waiting *waiting; /* CLOSING only */
+    struct waiting **waiting_end;
+    size_t waiting_count;
+    /* The end. */
+    void (*close_cb)(void *arg);
+    void *close_arg;
+};
+
+static void handle(struct agent *a, enum event event, const struct msg_command *command);
+
+static const char *state_name(enum state s)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        STATE_LIST(X)
+#undef X
+    };
+    return names[s];
+}
+
+static void state_set(struct agent *a, enum state to)
+{
+    log_info("job_state", "job=%s from=%s to=%s", a->job, state_name(a->state), state_name(to));
+    a->state = to;
+}
+
+/* A DONE. `answers` 0: unasked. */
+static void emit_done(struct agent *a, const char *job, uint64_t answers, enum err code, const char *text)
+{
+    struct msg_event event = {.answers = answers,
+                              .job = (char *)(uintptr_t)job,
+                              .kind = MSG_EVENT_DONE,
+                              .code = code,
+                              .text = (char *)(uintptr_t)text};
+    uplink_emit(a->uplink, &event);
+}
+
+static void on_task_event(void *arg, const struct msg_event *event)
+{
+    struct agent *a = arg;
+    uplink_emit(a->uplink, event);
+}
+
+/* ---- the lease ------------------------------------------------------------------------------------------
+ */
+
+static void on_lease_timer(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    handle(a, EVENT_LAPSE, NULL);
+}
+
+static void lease_timer_start(struct agent *a)
+{
+    uint64_t now = clock_now_ns();
+    uint64_t left_ns = a->lease_until_ns > now ? a->lease_until_ns - now : 0;
+    uv_update_time(a->loop);
+    uv_timer_start(&a->lease_timer, on_lease_timer, left_ns / NS_PER_MS + 1, 0);
+}
+
+static void on_renew(void *arg, uint64_t sent_at_ns, uint64_t lease_ns)
+{
+    struct agent *a = arg;
+    uint64_t now = clock_now_ns();
+    a->lease_ns = lease_ns;
+    a->lease_until_ns = sent_at_ns + lease_ns;
+    if (a->state != STATE_HELD || a->lease_until_ns <= now)
+        return;
+    task_renew(a->task, a->lease_until_ns - now);
+    lease_timer_start(a);
+}
+
+/* ---- actions: one for each cell of the table -------------------------------------------------------------
+ */
+
+static void open_job(struct agent *a, const struct msg_command *c)
+{
+    uint64_t now = clock_now_ns();
+    struct task_options options = {.loop = a->loop,
+                                   .job = msg_text(c->job),
+                                   .open = &c->u.job_open,
+                                   .state_dir = a->state_dir,
+                                   .load_program = a->load_program,
+                                   .lease_ns = a->lease_until_ns > now ? a->lease_until_ns - now : 1,
+                                   .emit = on_task_event,
+                                   .arg = a};
+    struct err_detail d = {""};
+    enum err e = task_new(&options, &a->task, &d);
+    if (e != ERR_OK) {
+        log_error("job_refused", "job=%s why=\"%s\"", msg_text(c->job), d.text);
+        emit_done(a, c->job, c->number, e, d.text);
+        return;
+    }
+    mem_set_string(&a->job, msg_text(c->job));
+    state_set(a, STATE_HELD);
+    uplink_set_job(a->uplink, a->job);
+    lease_timer_start(a);
+    emit_done(a, c->job, c->number, ERR_OK, "");
+}
+
+static bool is_held_job(const struct agent *a, const struct msg_command *c)
+{
+    return strcmp(a->job, msg_text(c->job)) == 0;
+}
+
+static void open_again(struct agent *a, const struct msg_command *c)
+{
+    if (is_held_job(a, c)) {
+        emit_done(a, c->job, c->number, ERR_OK, "");
+        return;
+    }
+    char *text = mem_printf("this host works for job %s", a->job);
+    emit_done(a, c->job, c->number, ERR_BUSY, text);
+    free(text);
+}
+
+static void answer_closed(struct agent *a, const struct msg_command *c)
+{
+    emit_done(a, c->job, c->number, ERR_OK, "");
+}
+
+static void refuse_work(struct agent *a, const struct msg_command *c)
+{
+    emit_done(
+        a, c->job, c->number, ERR_STATE,
+        "this host does not hold the job: it was closed, its lease ran out, or the agent was restarted");
+}
+
+static void work(struct agent *a, const struct msg_command *c)
+{
+    if (is_held_job(a, c))
+        task_handle(a->task, c);
+    else
+        refuse_work(a, c);
+}
+
+static void on_task_closed(void *arg)
+{
+    handle(arg, EVENT_CLOSED, NULL);
+}
+
+static void begin_close(struct agent *a)
+{
+    uv_timer_stop(&a->lease_timer);
+    state_set(a, STATE_CLOSING);
+    task_close(&a->task, on_task_closed, a);
+}
+
+static void close_job(struct agent *a, const struct msg_command *c)
+{
+    if (!is_held_job(a, c)) {
+        answer_closed(a, c);
+        return;
+    }
+    a->close_command = c->number;
+    begin_close(a);
+}
+
+static void lapse(struct agent *a, const struct msg_command *c)
+{
+    (void)c;
+    char text[128];
+    snprintf(text, sizeof text,
+             "heard nothing from the controller for %" PRIu64 " ms: the job was ended here",
+             a->lease_ns / NS_PER_MS);
+    log_error("lease_lapsed", "job=%s why=\"%s\"", a->job, text);
+    emit_done(a, a->job, 0, ERR_TIMEOUT, text);
+    begin_close(a);
+}
+
+static void end_held(struct agent *a, const struct msg_command *c)
+{
+    (void)c;
+    emit_done(a, a->job, 0, ERR_CANCELLED, "the agent was told to end: the job was ended here");
+    begin_close(a);
+}
+
+static void wait_for_close(struct agent *a, const struct msg_command *c)
+{
+    if (a->waiting_count == AGENT_WAITING_MAX) {
+        emit_done(a, c->job, c->number, ERR_BUSY, "this host is still ending a job");
+        return;
+    }
+    struct waiting *w = mem_zalloc(1, sizeof *w);
+    msg_command_copy(&w->command, c);
+    *a->waiting_end = w;
+    a->waiting_end = &w->next;
+    a->waiting_count++;
+}
+
+static void nothing(struct agent *a, const struct msg_command *c)
+{
+    (void)a;
+    (void)c;
+}
+
+static void finish_end(struct agent *a);
+
+static void end_free(struct agent *a, const struct msg_command *c)
+{
+    (void)c;
+    finish_end(a);
+}
+
+static struct waiting *waiting_take(struct agent *a)
+{
+    struct waiting *list = a->waiting;
+    a->waiting = NULL;
+    a->waiting_end = &a->waiting;
+    a->waiting_count = 0;
+    return list;
+}
+
+static void handle_command(struct agent *a, const struct msg_command *c);
+
+static void closed(struct agent *a, const struct msg_command *c)
+{
+    (void)c;
+    state_set(a, STATE_FREE);
+    if (a->close_command != 0)
+        emit_done(a, a->job, a->close_command, ERR_OK, "");
+    a->close_command = 0;
+    mem_set_string(&a->job, "");
+    uplink_set_job(a->uplink, "");
+    bool ending = a->close_cb != NULL;
+    for (struct waiting *w = waiting_take(a), *next; w != NULL; w = next) {
+        next = w->next;
+        if (!ending)
+            handle_command(a, &w->command);
+        msg_command_fini(&w->command);
+        free(w);
+    }
+    if (ending)
+        finish_end(a);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------- */
+
+typedef void action(struct agent *a, const struct msg_command *c);
+
+static action *const table[STATE_COUNT][EVENT_COUNT] = {
+    [STATE_FREE] = {[EVENT_OPEN] = open_job,
+                    [EVENT_CLOSE] = answer_closed,
+                    [EVENT_WORK] = refuse_work,
+                    [EVENT_END] = end_free},
+    [STATE_HELD] = {[EVENT_OPEN] = open_again,
+                    [EVENT_CLOSE] = close_job,
+                    [EVENT_WORK] = work,
+                    [EVENT_LAPSE] = lapse,
+                    [EVENT_END] = end_held},
+    [STATE_CLOSING] = {[EVENT_OPEN] = wait_for_close,
+                       [EVENT_CLOSE] = wait_for_close,
+                       [EVENT_WORK] = wait_for_close,
+                       [EVENT_END] = nothing, /* EVENT_CLOSED is on its way */
+                       [EVENT_CLOSED] = closed},
+};
+
+static void handle(struct agent *a, enum event event, const struct msg_command *command)
+{
+    action *act = table[a->state][event];
+    must(act != NULL); /* only our own timers and callbacks could bring what is not in the table */
+    act(a, command);
+}
+
+static void handle_command(struct agent *a, const struct msg_command *c)
+{
+    enum event event = c->kind == MSG_COMMAND_JOB_OPEN    ? EVENT_OPEN
+                       : c->kind == MSG_COMMAND_JOB_CLOSE ? EVENT_CLOSE
+                                                          : EVENT_WORK;
+    handle(a, event, c);
+}
+
+static void on_command(void *arg, const struct msg_command *c)
+{
+    struct agent *a = arg;
+    if (a->close_cb == NULL) /* else nobody waits for an answer any more */
+        handle_command(a, c);
+}
+
+static void on_final(void *arg, enum err e, const char *why)
+{
+    struct agent *a = arg;
+    if (a->close_cb == NULL)
+        a->on_final(a->arg, e, why);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------
+ */
+
+enum err agent_new(const struct agent_options *options, struct agent **out, struct err_detail *d)
+{
+    struct agent *a = mem_zalloc(1, sizeof *a);
+    a->loop = options->loop;
+    a->state_dir = mem_strdup(options->state_dir);
+    a->load_program = mem_strdup(options->load_program);
+    a->job = mem_strdup("");
+    a->on_final = options->on_final;
+    a->arg = options->arg;
+    a->waiting_end = &a->waiting;
+    char *spool_dir = mem_printf("%s/spool", options->state_dir);
+    enum err e = uplink_new(
+        &(struct uplink_options){
+            .loop = options->loop,
+            .address = options->address,
+            .identity = options->identity,
+            .name = options->name,
+            .host = options->host,
+            .spool_dir = spool_dir,
+            .handlers = {.arg = a, .on_command = on_command, .on_renew = on_renew, .on_final = on_final}},
+        &a->uplink, d);
+    free(spool_dir);
+    if (e != ERR_OK) {
+        free(a->state_dir);
+        free(a->load_program);
+        free(a->job);
+        free(a);
+        return e;
+    }
+    must(uv_timer_init(a->loop, &a->lease_timer) == 0);
+    a->lease_timer.data = a;
+    *out = a;
+    return ERR_OK;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct agent *a = handle->data;
+    void (*cb)(void *arg) = a->close_cb;
+    void *arg = a->close_arg;
+    free(a->state_dir);
+    free(a->load_program);
+    free(a->job);
+    free(a);
+    cb(arg);
+}
+
+static void on_uplink_closed(void *arg)
+{
+    struct agent *a = arg;
+    uv_close((uv_handle_t *)&a->lease_timer, on_timer_closed);
+}
+
+static void finish_end(struct agent *a)
+{
+    uplink_close(&a->uplink, on_uplink_closed, a);
+}
+
+void agent_close(struct agent **agent, void (*cb)(void *arg), void *arg)
+{
+    struct agent *a = *agent;
+    *agent = NULL;
+    a->close_cb = cb;
+    a->close_arg = arg;
+    handle(a, EVENT_END, NULL);
+}
+
+const char *agent_job(const struct agent *a)
+{
+    return a->job;
+}

@@ -1,0 +1,50 @@
+#include "agent/enroll.h"
+#include "agent/invocation.h"
+#include "agent/run.h"
+#include "agent/supervisor.h"
+
+#include <stdio.h>
+
+enum { EXIT_OK = 0, EXIT_USAGE = 2, EXIT_INFRASTRUCTURE = 3 };
+
+static int fail(enum err e, int code, const struct err_detail *d)
+{
+    fprintf(stderr, "splitbench-agent: %s\n", d->text[0] != '\0' ? d->text : err_text(e));
+    return code;
+}
+
+/* What was asked for cannot be meant (usage), or the world does not allow it (infrastructure). */
+static int exit_code(enum err e)
+{
+    return e == ERR_OK ? EXIT_OK : e == ERR_INVALID || e == ERR_EXISTS ? EXIT_USAGE : EXIT_INFRASTRUCTURE;
+}
+
+int main(int argc, char **argv)
+{
+    int code = EXIT_OK;
+    if (supervisor_main(argc, argv, &code))
+        return code;
+    struct invocation options;
+    struct err_detail d = {""};
+    enum err e = invocation_parse(argc, argv, &options, &d);
+    if (e != ERR_OK) {
+        code = fail(e, EXIT_USAGE, &d);
+        goto out;
+    }
+    switch (options.command) {
+    case INVOCATION_HELP:
+    case INVOCATION_VERSION:
+        break;
+    case INVOCATION_ENROLL:
+        e = enroll_run(&options, &d);
+        break;
+    case INVOCATION_RUN:
+        e = run_agent(&options, &d);
+        break;
+    }
+    if (e != ERR_OK)
+        code = fail(e, exit_code(e), &d);
+out:
+    invocation_fini(&options);
+    return code;
+}
