@@ -214,10 +214,12 @@ static void set_place(const struct json_options *o, uint32_t line, uint32_t colu
 static enum err refuse_duplicate(struct json_value *const *sorted, size_t n, const struct json_options *o,
                                  struct err_detail *d)
 {
-    const struct json_value *first = NULL;
+    size_t at = n;
     for (size_t i = 0; i < n; i++)
-        if (sorted[i]->loose && (first == NULL || sorted[i]->index < first->index))
-            first = sorted[i];
+        if (sorted[i]->loose && (at == n || sorted[i]->index < sorted[at]->index))
+            at = i;
+    must(at < n);
+    const struct json_value *first = sorted[at];
     set_place(o, first->key_line, first->key_column);
     err_set(d, ERR_INVALID, "key \"%.60s\" is there twice", first->key);
     return o->line != NULL ? ERR_INVALID
