@@ -8,7 +8,7 @@
 /* A burst of output does not make the program wait for us; memory is used only as it fills. */
 #define PIPE_BYTES (256 * 1024)
 /* What a full pipe can still hold when nobody writes any more, with room to spare. */
-#define DRAIN_BYTES_MAX (4u * 1024u * 1024u)
+#define DRAIN_BYTES_MAX 4194304u /* 4 MiB */
 
 static enum err open_pipe(struct capture *c, int stream, struct err_detail *d)
 {

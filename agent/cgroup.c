@@ -1,5 +1,6 @@
 #include "agent/cgroup.h"
 
+#include "agent/fields.h"
 #include "agent/procstat.h"
 #include "common/buf.h"
 #include "common/clock.h"
@@ -17,7 +18,7 @@
 
 #define LEAF_PREFIX "splitbench-"
 /* mountinfo of a container host has thousands of lines; members of a leaf are at most pid_max (4 million). */
-#define FILE_BYTES_MAX (32u * 1024u * 1024u)
+#define FILE_BYTES_MAX 33554432u /* 32 MiB */
 /* Groups a member may have nested in its leaf; deeper ones are left to the kernel's own limit and to root. */
 #define NESTING_MAX 16
 /* Killed members of a dead agent's leaf have this long to go; the next set tries again. */
@@ -66,14 +67,18 @@ static enum err write_file(const char *dir, const char *name, const char *text)
 
 /* ---- where leaves go ------------------------------------------------------------------------------ */
 
+static bool is_octal(char c)
+{
+    return c >= '0' && c <= '7';
+}
+
 /* In mountinfo, blanks and backslashes of a path are written as \ooo. */
 static void unescape(char *text)
 {
     char *to = text;
     for (char *from = text; *from != '\0'; to++) {
-        unsigned code = 0;
-        if (from[0] == '\\' && sscanf(from + 1, "%3o", &code) == 1 && code < 256) {
-            *to = (char)code;
+        if (from[0] == '\\' && is_octal(from[1]) && is_octal(from[2]) && is_octal(from[3])) {
+            *to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
             from += 4;
         } else {
             *to = *from++;
@@ -286,17 +291,33 @@ enum err cgroup_leaf_remove(const char *leaf, struct err_detail *d)
     return err_set(d, err_from_errno(errno), "cannot remove cgroup %s: %s", leaf, strerror(errno));
 }
 
+/* One of the numbers in a leaf's name, each with a '-' behind it. */
+static bool take_number(const char **at, uint64_t *out)
+{
+    char *end = NULL;
+    errno = 0;
+    *out = strtoull(*at, &end, 10);
+    if (errno != 0 || end == *at || *end != '-')
+        return false;
+    *at = end + 1;
+    return true;
+}
+
 static bool is_stale(const char *name)
 {
     uint64_t space = 0;
+    uint64_t pid = 0;
     uint64_t start_ticks = 0;
-    int pid = 0;
     struct procstat p;
-    if (sscanf(name, LEAF_PREFIX "%" SCNu64 "-%d-%" SCNu64 "-", &space, &pid, &start_ticks) != 3)
+    if (strncmp(name, LEAF_PREFIX, strlen(LEAF_PREFIX)) != 0)
+        return false;
+    const char *at = name + strlen(LEAF_PREFIX);
+    if (!take_number(&at, &space) || !take_number(&at, &pid) || !take_number(&at, &start_ticks) ||
+        pid > INT32_MAX)
         return false;
     if (space != pid_namespace())
         return false; /* from here nobody can tell whether that process lives */
-    return procstat_read("/proc", pid, &p) != ERR_OK || p.start_ticks != start_ticks;
+    return procstat_read("/proc", (pid_t)pid, &p) != ERR_OK || p.start_ticks != start_ticks;
 }
 
 size_t cgroup_clean_stale(const char *parent)
@@ -338,6 +359,7 @@ enum err cgroup_counters_new(const char *leaf, struct cgroup_counters **out, str
     c->cpu_fd = open(path, O_RDONLY | O_CLOEXEC);
     if (c->procs_fd < 0 || c->cpu_fd < 0) {
         enum err e = err_set(d, err_from_errno(errno), "cannot read cgroup %s: %s", leaf, strerror(errno));
+        must(e != ERR_OK);
         cgroup_counters_free(c);
         return e;
     }
@@ -370,7 +392,8 @@ enum err cgroup_counters_cpu(struct cgroup_counters *c, uint64_t *out_ns, struct
     enum err e = refill(c, c->cpu_fd, d);
     if (e != ERR_OK)
         return e;
-    if (sscanf(c->text.data, "usage_usec %" SCNu64, &usage_us) != 1)
+    const char *at = c->text.data + strlen("usage_usec ");
+    if (strncmp(c->text.data, "usage_usec ", strlen("usage_usec ")) != 0 || !fields_take(&at, &usage_us))
         return err_set(d, ERR_INVALID, "cpu.stat of a cgroup does not begin with usage_usec");
     *out_ns = usage_us * NS_PER_US;
     return ERR_OK;

@@ -26,61 +26,61 @@ void logfile_fini(struct logfile *f)
     f->fd = -1;
 }
 
-static bool write_at(struct logfile *f, const void *data, size_t len, uint64_t offset)
+/* Bytes written; fewer than `len` only after a failure, which stays. */
+static size_t write_at(struct logfile *f, const void *data, size_t len, uint64_t offset)
 {
-    const char *p = data;
-    while (len > 0) {
-        ssize_t n = pwrite(f->fd, p, len, (off_t)offset);
+    size_t done = 0;
+    while (done < len) {
+        ssize_t n = pwrite(f->fd, (const char *)data + done, len - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
             f->failed_errno = n < 0 ? errno : ENOSPC;
-            return false;
+            break;
         }
-        p += n;
-        offset += (uint64_t)n;
-        len -= (size_t)n;
+        done += (size_t)n;
     }
-    return true;
+    return done;
 }
 
-static bool append_ring(struct logfile *f, const char *data, size_t len)
+/* Bytes that could not be written; those that the ring has no room for are dropped, not lost. */
+static size_t append_ring(struct logfile *f, const char *data, size_t len)
 {
     uint64_t end = f->total + len;
     if (len > f->tail_max) {
         data += len - f->tail_max;
         len = f->tail_max;
     }
-    while (len > 0) {
-        uint64_t at = (end - len - f->head_max) % f->tail_max;
-        size_t part = f->tail_max - at < len ? (size_t)(f->tail_max - at) : len;
-        if (!write_at(f, data, part, f->head_max + at))
-            return false;
-        data += part;
-        len -= part;
+    size_t left = len;
+    while (left > 0 && f->failed_errno == 0) {
+        uint64_t at = (end - left - f->head_max) % f->tail_max;
+        size_t part = f->tail_max - at < left ? (size_t)(f->tail_max - at) : left;
+        size_t done = write_at(f, data, part, f->head_max + at);
+        data += done;
+        left -= done;
     }
-    if (end > f->head_max + f->tail_max)
-        return write_at(f, &end, sizeof end, f->head_max + f->tail_max);
-    return true;
+    if (left == 0 && end > f->head_max + f->tail_max &&
+        write_at(f, &end, sizeof end, f->head_max + f->tail_max) < sizeof end)
+        left = len;
+    return left;
 }
 
 void logfile_append(struct logfile *f, const void *data, size_t len)
 {
     const char *p = data;
-    if (f->fd < 0 || len == 0)
+    if (f->fd < 0)
         return;
     if (f->failed_errno == 0 && f->total < f->head_max) {
         size_t part = f->head_max - f->total < len ? (size_t)(f->head_max - f->total) : len;
-        if (write_at(f, p, part, f->total)) {
-            f->total += part;
-            p += part;
-            len -= part;
-        }
+        size_t done = write_at(f, p, part, f->total);
+        f->total += done;
+        p += done;
+        len -= done;
     }
-    if (f->failed_errno == 0 && len > 0)
-        (void)append_ring(f, p, len);
     if (f->failed_errno != 0)
         f->lost += len;
+    else if (len > 0)
+        f->lost += append_ring(f, p, len);
     f->total += len;
 }
 

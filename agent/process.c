@@ -146,7 +146,14 @@ static void on_exited(struct proc *p, const struct supervisor_msg *m)
 {
     struct process_set *set = p->set;
     struct process_exit exit = {
-        .status = m->status, .signal = m->signal, .asked = m->asked, .lapsed = m->lapsed};
+        .status = m->status,
+        .signal = m->signal,
+        .asked = m->asked,
+        .lapsed = m->lapsed,
+        .left_behind = m->left_behind,
+    };
+    p->files.log_lost_bytes = m->log_lost_bytes;
+    p->files.out_lost_bytes = m->out_lost_bytes;
     p->state = PROC_ENDED;
     usage_free(p->usage);
     p->usage = NULL;

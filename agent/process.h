@@ -22,6 +22,9 @@ struct process_exit {
     int32_t signal;
     bool asked;  /* process_stop came first */
     bool lapsed; /* the lease ran out and the supervisor killed the tree */
+    /* Members alive when the first process ended by itself. They were killed; a server that puts itself into
+     * the background looks like this. */
+    uint32_t left_behind;
 };
 
 struct process_handlers {
@@ -95,7 +98,7 @@ uint64_t process_set_own_cpu_ns(struct process_set *set);
 
 /* Whole capped log (stdout and stderr as they came) and the stdout kept apart; the caller frees. NULL for a
  * number not known (any more), and for an output that was not kept apart or was taken already. With dropped
- * bytes, they are missing behind the first LIMIT_LOG_HEAD_BYTES. */
+ * bytes, they are missing behind the first LIMIT_LOG_HEAD_BYTES, or where the disk was full. */
 char *process_read_log(struct process_set *set, uint32_t proc, size_t *len, uint64_t *dropped_bytes);
 char *process_read_log_tail(struct process_set *set, uint32_t proc, size_t lines_max);
 char *process_take_output(struct process_set *set, uint32_t proc, size_t *len, bool *truncated);

@@ -55,7 +55,9 @@ static char *read_capped(const char *path, size_t head_max, size_t tail_max, siz
 
 char *process_files_read_log(const struct process_files *f, size_t *len, uint64_t *dropped_bytes)
 {
-    return read_capped(f->log_path, LIMIT_LOG_HEAD_BYTES, LIMIT_LOG_TAIL_BYTES, len, dropped_bytes);
+    char *text = read_capped(f->log_path, LIMIT_LOG_HEAD_BYTES, LIMIT_LOG_TAIL_BYTES, len, dropped_bytes);
+    *dropped_bytes += f->log_lost_bytes;
+    return text;
 }
 
 char *process_files_read_tail(const struct process_files *f, size_t lines_max)
@@ -75,7 +77,7 @@ char *process_files_take_output(struct process_files *f, size_t *len, bool *trun
     if (f->out_path == NULL)
         return NULL;
     char *text = read_capped(f->out_path, f->out_bytes_max, 0, len, &dropped);
-    *truncated = dropped > 0;
+    *truncated = dropped > 0 || f->out_lost_bytes > 0;
     (void)unlink(f->out_path);
     free(f->out_path);
     f->out_path = NULL;

@@ -8,8 +8,10 @@
 
 struct process_files {
     char *log_path;
-    char *out_path;       /* NULL: not kept apart, or taken */
-    size_t out_bytes_max; /* of the stdout */
+    char *out_path;          /* NULL: not kept apart, or taken */
+    size_t out_bytes_max;    /* of the stdout */
+    uint64_t log_lost_bytes; /* what the supervisor could not write, known at the end */
+    uint64_t out_lost_bytes;
 };
 
 /* Names only: "DIR/NUMBER-LABEL.log" and ".out", the label made fit for a file name. */

@@ -1,42 +1,44 @@
 #include "agent/procstat.h"
 
+#include "agent/fields.h"
 #include "common/mem.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-static bool parse_stat(char *text, struct procstat *p)
+/* "PID (NAME) STATE PPID ...", proc(5). */
+static bool parse_stat(const char *text, struct procstat *p)
 {
     /* The name may hold blanks and brackets: its end is the last ')'. */
-    char *open_at = strchr(text, '(');
-    char *close_at = strrchr(text, ')');
-    if (open_at == NULL || close_at == NULL || close_at < open_at)
+    const char *open_at = strchr(text, '(');
+    const char *close_at = strrchr(text, ')');
+    if (open_at == NULL || close_at == NULL || close_at < open_at || close_at[1] != ' ' ||
+        close_at[2] == '\0')
         return false;
-    int pid = 0;
-    int ppid = 0;
+    uint64_t pid = 0;
+    uint64_t ppid = 0;
     uint64_t user = 0;
     uint64_t sys = 0;
-    int64_t reaped_user = 0;
-    int64_t reaped_sys = 0;
-    int64_t rss = 0;
-    if (sscanf(text, "%d", &pid) != 1 ||
-        sscanf(close_at + 1,
-               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64
-               " %*d %*d %*d %*d %" SCNu64 " %*u %" SCNd64,
-               &p->state, &ppid, &user, &sys, &reaped_user, &reaped_sys, &p->start_ticks, &rss) != 8)
+    uint64_t reaped_user = 0;
+    uint64_t reaped_sys = 0;
+    const char *head = text;
+    const char *at = close_at + 3;
+    if (!fields_take(&head, &pid) || !fields_take(&at, &ppid) || !fields_skip(&at, 9) ||
+        !fields_take(&at, &user) || !fields_take(&at, &sys) || !fields_take(&at, &reaped_user) ||
+        !fields_take(&at, &reaped_sys) || !fields_skip(&at, 4) || !fields_take(&at, &p->start_ticks) ||
+        !fields_skip(&at, 1) || !fields_take(&at, &p->rss_pages))
         return false;
-    if (pid <= 0 || ppid < 0 || reaped_user < 0 || reaped_sys < 0 || rss < 0)
+    if (pid == 0 || pid > INT32_MAX || ppid > INT32_MAX)
         return false;
-    p->pid = pid;
-    p->ppid = ppid;
+    p->pid = (pid_t)pid;
+    p->ppid = (pid_t)ppid;
+    p->state = close_at[2];
     p->cpu_ticks = user + sys;
-    p->reaped_cpu_ticks = (uint64_t)reaped_user + (uint64_t)reaped_sys;
-    p->rss_pages = (uint64_t)rss;
+    p->reaped_cpu_ticks = reaped_user + reaped_sys;
     snprintf(p->name, sizeof p->name, "%.*s", (int)(close_at - open_at - 1), open_at + 1);
     return true;
 }
@@ -138,7 +140,7 @@ size_t procstat_mark_descendants(struct procstat_list *list, pid_t root,
 
 void procstat_kill(const struct procstat *p)
 {
-    struct procstat now;
+    struct procstat now = {0};
     int fd = pidfd_open(p->pid, 0);
     if (fd < 0)
         return;

@@ -87,6 +87,16 @@ static void arrange_env(const struct spawn_options *o, int failure_fd)
     (void)putenv(mem_printf("PWD=%s", o->dir));
 }
 
+/* The kernel quietly drops CPUs that are not there; fewer than asked for is not what was asked for. */
+static bool pin(const cpu_set_t *cpus)
+{
+    cpu_set_t got;
+    if (sched_setaffinity(0, sizeof *cpus, cpus) != 0 || sched_getaffinity(0, sizeof got, &got) != 0)
+        return false;
+    errno = EINVAL;
+    return CPU_EQUAL(cpus, &got);
+}
+
 NORETURN static void run_child(const struct spawn_options *o, pid_t parent, int failure_fd)
 {
     failure_fd = arrange_fds(o, failure_fd);
@@ -98,7 +108,7 @@ NORETURN static void run_child(const struct spawn_options *o, pid_t parent, int 
     if (getppid() != parent)
         _exit(127);
     raise_oom_score();
-    if (o->cpus != NULL && sched_setaffinity(0, sizeof *o->cpus, o->cpus) != 0)
+    if (o->cpus != NULL && !pin(o->cpus))
         fail(failure_fd, STAGE_CPUS);
     if (chdir(o->dir) != 0)
         fail(failure_fd, STAGE_DIR);
@@ -207,21 +217,29 @@ static enum err explain_program(const struct spawn_options *o, int errnum, struc
     return err_set(d, err_from_errno(errnum), "cannot run '%s': %s", program, strerror(errnum));
 }
 
+static const char *online_cpus(char *out, size_t size)
+{
+    FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+    snprintf(out, size, "others");
+    if (f != NULL && fgets(out, (int)size, f) != NULL)
+        out[strcspn(out, "\n")] = '\0';
+    if (f != NULL)
+        fclose(f);
+    return out;
+}
+
 static enum err explain(const struct spawn_options *o, struct failure f, struct err_detail *d)
 {
     char wanted[128];
-    char allowed[128] = "unknown";
-    cpu_set_t now;
+    char online[128];
     switch (f.stage) {
     case STAGE_DIR:
         return err_set(d, err_from_errno(f.errnum), "cannot run '%s': cannot enter directory '%s': %s",
                        o->argv[0], o->dir, strerror(f.errnum));
     case STAGE_CPUS:
-        if (sched_getaffinity(0, sizeof now, &now) == 0)
-            parse_cpus_text(&now, allowed, sizeof allowed);
-        return err_set(d, err_from_errno(f.errnum), "cannot run '%s' on CPUs %s: this host has %s here: %s",
-                       o->argv[0], parse_cpus_text(o->cpus, wanted, sizeof wanted), allowed,
-                       strerror(f.errnum));
+        return err_set(d, err_from_errno(f.errnum), "cannot run '%s' on CPUs %s: this host has %s online: %s",
+                       o->argv[0], parse_cpus_text(o->cpus, wanted, sizeof wanted),
+                       online_cpus(online, sizeof online), strerror(f.errnum));
     case STAGE_PROGRAM:
         return explain_program(o, f.errnum, d);
     case STAGE_SETUP:

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -27,11 +28,11 @@
 #define PASS_LAST_NS  (1 * NS_PER_S)
 /* A tree that takes this long to die is reported, and again after the same time. */
 #define SLOW_NOTE_NS (5 * NS_PER_S)
-#define GRACE_MAX_NS (24 * 3600 * NS_PER_S) /* fits poll() */
+#define GRACE_MAX_NS (UINT64_C(86400) * NS_PER_S) /* fits poll() */
 #define LEAF_WAIT_MS 2000
 /* Lines and replies that wait for an agent that does not read; lines beyond are dropped (the log has them).
  */
-#define QUEUE_BYTES_MAX (256u * 1024u)
+#define QUEUE_BYTES_MAX 262144u /* 256 KiB */
 
 #define STATE_LIST(X)                                                                                        \
     X(IDLE)                                                                                                  \
@@ -80,6 +81,7 @@ struct supervisor {
     struct capture capture;
     struct buf queue; /* packets not sent yet, each after its uint32_t length */
     uint64_t lines_dropped;
+    uint32_t left_behind;
 };
 
 /* ---- talking to the agent ------------------------------------------------------------------------- */
@@ -109,8 +111,9 @@ static void say(struct supervisor *s, const struct supervisor_msg *m)
     buf_init(&packet, SUPERVISOR_REPLY_BYTES_MAX);
     must(supervisor_msg_encode(m, &packet) == ERR_OK);
     uint32_t len = (uint32_t)packet.len;
-    if (m->type == SUPERVISOR_LINE && s->queue.len + sizeof len + len > QUEUE_BYTES_MAX) {
-        s->lines_dropped++;
+    bool optional = m->type == SUPERVISOR_LINE || m->type == SUPERVISOR_NOTE;
+    if (optional && s->queue.len + sizeof len + len > QUEUE_BYTES_MAX) {
+        s->lines_dropped += m->type == SUPERVISOR_LINE;
     } else {
         must(buf_append(&s->queue, &len, sizeof len) == ERR_OK);
         must(buf_append(&s->queue, packet.data, packet.len) == ERR_OK);
@@ -193,6 +196,13 @@ static enum state do_kill(struct supervisor *s)
     return STATE_KILLING;
 }
 
+/* It ended by itself: whoever it left running would have lived on, and the user should hear of that. */
+static enum state do_kill_left(struct supervisor *s)
+{
+    s->left_behind = (uint32_t)cull_descendants(NULL);
+    return do_kill(s);
+}
+
 static enum state do_pass(struct supervisor *s)
 {
     kill_pass(s);
@@ -209,12 +219,11 @@ static enum state do_report(struct supervisor *s)
     }
     capture_drain(&s->capture);
     if (s->lines_dropped > 0)
-        note(s, "%llu lines were not passed on, the agent read too slowly",
-             (unsigned long long)s->lines_dropped);
+        note(s, "%" PRIu64 " lines were not passed on, the agent read too slowly", s->lines_dropped);
     int failed = s->capture.log.failed_errno != 0 ? s->capture.log.failed_errno : s->capture.out.failed_errno;
     if (failed != 0)
-        note(s, "output of %llu bytes was lost: %s",
-             (unsigned long long)(s->capture.log.lost + s->capture.out.lost), strerror(failed));
+        note(s, "output of %" PRIu64 " bytes was lost: %s", s->capture.log.lost + s->capture.out.lost,
+             strerror(failed));
     bool signalled = WIFSIGNALED(s->wait_status);
     struct timespec own;
     must(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0);
@@ -226,6 +235,9 @@ static enum state do_report(struct supervisor *s)
         .lapsed = s->lapsed,
         .cpu_ns = tree_cpu_ns(s),
         .own_cpu_ns = (uint64_t)own.tv_sec * NS_PER_S + (uint64_t)own.tv_nsec,
+        .log_lost_bytes = s->capture.log.lost,
+        .out_lost_bytes = s->capture.out.lost,
+        .left_behind = s->left_behind,
     };
     struct err_detail d;
     if (s->leaf != NULL && cgroup_leaf_remove(s->leaf, &d) != ERR_OK)
@@ -248,7 +260,7 @@ static enum state keep(struct supervisor *s)
 /* What each event does in each state; an empty cell cannot happen. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct supervisor *) = {
     [STATE_IDLE] = {[EVENT_STOP] = keep, [EVENT_CUT] = do_leave},
-    [STATE_RUNNING] = {[EVENT_STOP] = do_stop, [EVENT_FIRST_ENDED] = do_kill, [EVENT_CUT] = do_kill},
+    [STATE_RUNNING] = {[EVENT_STOP] = do_stop, [EVENT_FIRST_ENDED] = do_kill_left, [EVENT_CUT] = do_kill},
     /* A first process that obeyed leaves the others the rest of their grace. */
     [STATE_STOPPING] = {[EVENT_STOP] = keep,
                         [EVENT_FIRST_ENDED] = keep,
@@ -443,7 +455,8 @@ static void run(struct supervisor *s)
 /* The end of this process is the agent's business and the socket's; terminals and `kill` do not decide it. */
 static bool setup(struct supervisor *s, int fd)
 {
-    static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP};
+    static const int ignored[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGPIPE,
+                                  SIGXFSZ, SIGUSR1, SIGUSR2, SIGTSTP};
     sigset_t mask;
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);
@@ -455,7 +468,7 @@ static bool setup(struct supervisor *s, int fd)
         .writable = true,
         .capture = {.log.fd = -1, .out.fd = -1, .read_fds = {-1, -1}, .write_fds = {-1, -1}},
     };
-    buf_init(&s->queue, 2 * QUEUE_BYTES_MAX);
+    buf_init(&s->queue, (size_t)2 * QUEUE_BYTES_MAX);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 || sigprocmask(SIG_BLOCK, &mask, NULL) != 0 ||
         fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
         return false;

@@ -38,7 +38,7 @@ static enum err put_vector(struct buf *b, char *const *vector, uint32_t count_ma
 struct fixed {
     uint32_t magic;
     uint32_t type;
-    uint64_t numbers[6];
+    uint64_t numbers[9];
     int32_t pid;
     int32_t status;
     int32_t signal;
@@ -52,7 +52,7 @@ enum err supervisor_msg_encode(const struct supervisor_msg *m, struct buf *out)
         .magic = MSG_MAGIC,
         .type = m->type,
         .numbers = {m->lease_until_ns, m->grace_ns, m->out_bytes_max, m->spawned_at_ns, m->cpu_ns,
-                    m->own_cpu_ns},
+                    m->own_cpu_ns, m->log_lost_bytes, m->out_lost_bytes, m->left_behind},
         .pid = m->pid,
         .status = m->status,
         .signal = m->signal,
@@ -142,6 +142,9 @@ enum err supervisor_msg_decode(const void *data, size_t len, struct supervisor_m
         .spawned_at_ns = f.numbers[3],
         .cpu_ns = f.numbers[4],
         .own_cpu_ns = f.numbers[5],
+        .log_lost_bytes = f.numbers[6],
+        .out_lost_bytes = f.numbers[7],
+        .left_behind = (uint32_t)f.numbers[8],
         .pid = f.pid,
         .status = f.status,
         .signal = f.signal,

@@ -11,7 +11,7 @@
 
 /* The largest is START: an argument vector and an environment of LIMIT_COMMAND_BYTES each, and paths. It has
  * to fit into the default send buffer of a socket (net.core.wmem_default, 208 KiB) as a whole. */
-#define SUPERVISOR_MSG_BYTES_MAX (2u * LIMIT_COMMAND_BYTES + 12u * 1024u)
+#define SUPERVISOR_MSG_BYTES_MAX (LIMIT_COMMAND_BYTES + LIMIT_COMMAND_BYTES + 12288u)
 /* What comes back is short: a line or a sentence. */
 #define SUPERVISOR_REPLY_BYTES_MAX 8192u
 /* A line of a child, cut here. */
@@ -47,6 +47,9 @@ struct supervisor_msg {
     uint64_t spawned_at_ns;  /* STARTED */
     uint64_t cpu_ns;         /* EXITED: of the tree */
     uint64_t own_cpu_ns;     /* EXITED: of the supervisor */
+    uint64_t log_lost_bytes; /* EXITED: output that could not be written */
+    uint64_t out_lost_bytes; /* EXITED */
+    uint32_t left_behind;    /* EXITED */
     const char *text;        /* REFUSED, LINE, NOTE */
     const char *dir;         /* START, like the rest; "" for none */
     const char *cpus;

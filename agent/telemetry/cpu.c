@@ -1,11 +1,11 @@
 #include "agent/telemetry/cpu.h"
 
+#include "agent/fields.h"
 #include "common/clock.h"
 #include "common/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <unistd.h>
 
 /* The cpu lines come first; 64 KiB hold those of 600 CPUs at full width. The interrupts after them may be
@@ -46,19 +46,17 @@ void cpu_counters_free(struct cpu_counters *c)
     free(c);
 }
 
-/* Kernels before 2.6.33 have fewer columns: STEAL is the last one we need and came in 2.6.11. */
+/* Later kernels have more columns behind these, and guests are in user time already. */
 static bool parse_total(const char *text, uint64_t columns[COLUMNS])
 {
-    int used = 0;
     if (strncmp(text, "cpu ", 4) != 0)
         return false;
-    if (sscanf(text,
-               "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %" SCNu64 "%n",
-               &columns[USER], &columns[NICE], &columns[SYSTEM], &columns[IDLE], &columns[IOWAIT],
-               &columns[IRQ], &columns[SOFTIRQ], &columns[STEAL], &used) != COLUMNS)
-        return false;
-    return text[used] == ' ' || text[used] == '\n';
+    const char *at = text + 4;
+    for (int i = 0; i < COLUMNS; i++) {
+        if (!fields_take(&at, &columns[i]))
+            return false;
+    }
+    return true;
 }
 
 static uint32_t count_cpus(const char *text)

@@ -3,6 +3,7 @@
  * Words run in order; the program ends after the last one:
  *   ignore       SIGTERM, SIGINT and SIGHUP are ignored from here on
  *   daemon       a child that forked twice and left the session stays (it ignores signals too)
+ *   slowchild=MS a child that on SIGTERM uses MS of CPU time, says goodbye on stdout and ends
  *   children=N   N children that sleep
  *   storm=N      a process that forks and dies, N times over, each one a stranger to the last
  *   bomb=N       a tree of forks N deep, two at each level
@@ -56,6 +57,8 @@ NORETURN static void wait_for_ever(void)
         pause();
 }
 
+static void do_spin(void);
+
 static void do_daemon(void)
 {
     int fds[2];
@@ -78,6 +81,25 @@ static void do_daemon(void)
     must(read(fds[0], &byte, 1) == 1);
     close(fds[0]);
     close(fds[1]);
+}
+
+static void do_slowchild(void)
+{
+    sigset_t term;
+    int got = 0;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    /* In the group, so that SIGTERM reaches it. */
+    must(sigprocmask(SIG_BLOCK, &term, NULL) == 0);
+    pid_t pid = fork();
+    must(pid >= 0);
+    if (pid == 0) {
+        must(sigwait(&term, &got) == 0);
+        do_spin();
+        dprintf(1, "said goodbye\n");
+        _exit(0);
+    }
+    must(sigprocmask(SIG_UNBLOCK, &term, NULL) == 0);
 }
 
 static void do_children(void)
@@ -296,6 +318,7 @@ static const struct {
 } words[] = {
     {"ignore", do_ignore},
     {"daemon", do_daemon},
+    {"slowchild", do_slowchild},
     {"children", do_children},
     {"storm", do_storm},
     {"bomb", do_bomb},

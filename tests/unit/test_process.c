@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +43,7 @@ static void test_exit(void **state)
     assert_int_equal(w->procs[1].exit.signal, 0);
     assert_false(w->procs[1].exit.asked);
     assert_false(w->procs[1].exit.lapsed);
+    assert_int_equal(w->procs[1].exit.left_behind, 0);
     world_run(w, 2, "abort", NULL);
     world_wait_count(w, &w->procs[2].exits, 1);
     assert_int_equal(w->procs[2].exit.status, -1);
@@ -104,6 +106,8 @@ static void test_cannot_run(void **state)
                    "cannot enter directory '/no/such/dir': No such file");
     expect_refused(w, &(struct process_spec){.cpus = "1022-1023"}, ERR_INVALID,
                    "on CPUs 1022-1023: this host has ");
+    expect_refused(w, &(struct process_spec){.cpus = "0,1023"}, ERR_INVALID,
+                   "on CPUs 0,1023: this host has 0");
 }
 
 static void test_refused_at_once(void **state)
@@ -303,6 +307,31 @@ static void test_flood_of_lines(void **state)
     assert_true(w->procs[1].lines > 100 && w->procs[1].lines <= 100000);
 }
 
+/* What a full disk does: here a limit on the size of files, which the supervisor inherits. */
+static void test_output_lost(void **state)
+{
+    struct world *w = *state;
+    struct rlimit before;
+    struct rlimit small;
+    size_t len = 0;
+    uint64_t dropped = 0;
+    bool truncated = false;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){.rlim_cur = 1000, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    world_run(w, 1, "flood=20 floodlines=20 exit=4", &(struct process_spec){.out_bytes_max = 4096});
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    world_wait_count(w, &w->procs[1].exits, 1);
+    assert_int_equal(w->procs[1].exit.status, 4);
+    char *log = process_read_log(w->set, 1, &len, &dropped);
+    assert_int_equal(len, 1000);
+    assert_int_equal(dropped, 1000);
+    free(log);
+    char *out = process_take_output(w->set, 1, &len, &truncated);
+    assert_true(truncated && len == 1000);
+    free(out);
+}
+
 /* ---- figures -------------------------------------------------------------------------------------- */
 
 static void test_usage(void **state)
@@ -363,6 +392,33 @@ static void test_stop(void **state)
     assert_int_equal(w->procs[1].exit.signal, SIGTERM);
 }
 
+static void test_stop_while_starting(void **state)
+{
+    struct world *w = *state;
+    struct err_detail d;
+    assert_int_equal(world_start(w, 1, "children=2 wait", NULL, &d), ERR_OK);
+    process_stop(w->set, 1);
+    world_wait_count(w, &w->procs[1].exits, 1);
+    assert_true(w->procs[1].answered);
+    assert_int_equal(w->procs[1].start_error, ERR_OK);
+    assert_true(w->procs[1].exit.asked);
+}
+
+/* The first process obeys; the others have what is left of the grace to do so too. */
+static void test_stop_leaves_grace(void **state)
+{
+    struct world *w = *state;
+    world_run(w, 1, "slowchild=100 ready wait",
+              &(struct process_spec){.lines = true, .grace_ns = 60 * NS_PER_S});
+    world_wait_count(w, &w->procs[1].lines, 1);
+    process_stop(w->set, 1);
+    world_wait_count(w, &w->procs[1].exits, 1);
+    assert_int_equal(w->procs[1].exit.signal, SIGTERM);
+    char *tail = process_read_log_tail(w->set, 1, 1);
+    assert_string_equal(tail, "said goodbye\n");
+    free(tail);
+}
+
 static void test_stop_stopped(void **state)
 {
     struct world *w = *state;
@@ -393,6 +449,7 @@ static void test_first_leaves_others(void **state)
     world_wait_count(w, &w->procs[1].exits, 1);
     assert_int_equal(world_survivors(w->mark), 0);
     assert_int_equal(w->procs[1].exit.status, 5);
+    assert_int_equal(w->procs[1].exit.left_behind, 5);
     assert_false(w->procs[1].exit.asked);
 }
 
@@ -425,6 +482,16 @@ static void test_close_alive(void **state)
     world_close(w);
     assert_int_equal(world_survivors(w->mark), 0);
     assert_int_equal(w->procs[1].exits, 0);
+}
+
+static void test_close_while_stopping(void **state)
+{
+    struct world *w = *state;
+    world_run(w, 1, "ignore daemon children=2 ready wait",
+              &(struct process_spec){.lines = true, .grace_ns = UINT64_MAX});
+    world_wait_count(w, &w->procs[1].lines, 1);
+    process_stop(w->set, 1);
+    world_close(w);
 }
 
 static void test_close_while_starting(void **state)
@@ -491,14 +558,18 @@ int main(int argc, char **argv)
         BOTH(test_flood),
         BOTH(test_output_capped),
         BOTH(test_flood_of_lines),
+        BOTH(test_output_lost),
         BOTH(test_usage),
         BOTH(test_forgets_the_oldest),
         BOTH(test_stop),
+        BOTH(test_stop_while_starting),
+        BOTH(test_stop_leaves_grace),
         BOTH(test_stop_stopped),
         BOTH(test_stop_stubborn),
         BOTH(test_first_leaves_others),
         BOTH(test_trees_apart),
         BOTH(test_close_alive),
+        BOTH(test_close_while_stopping),
         BOTH(test_close_while_starting),
         BOTH(test_close_in_callback),
         BOTH(test_close_empty),

@@ -1,4 +1,5 @@
 /* Counters of a tree on recorded /proc and cgroup directories, and who descends from whom. */
+#include "agent/fields.h"
 #include "agent/procstat.h"
 #include "agent/telemetry/usage.h"
 #include "common/clock.h"
@@ -119,6 +120,27 @@ static void test_leaf(void **state)
     free(leaf);
 }
 
+static void test_fields(void **state)
+{
+    (void)state;
+    uint64_t n = 77;
+    static const char *const bad[] = {"", " ", "x", "-1", "+1", "1x", "1.5", "18446744073709551616", "\n1"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        const char *at = bad[i];
+        assert_false(fields_take(&at, &n));
+        assert_ptr_equal(at, bad[i]);
+        assert_int_equal(n, 77);
+    }
+    const char *line = "  7 -x 18446744073709551615\n8";
+    assert_true(fields_take(&line, &n));
+    assert_int_equal(n, 7);
+    assert_true(fields_skip(&line, 1));
+    assert_true(fields_take(&line, &n));
+    assert_true(n == UINT64_MAX);
+    assert_false(fields_skip(&line, 1));
+    assert_false(fields_take(&line, &n));
+}
+
 static bool skip_worker(const struct procstat *p)
 {
     return strcmp(p->name, "worker") == 0;
@@ -176,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_descendants, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leaf, setup, teardown),
+        cmocka_unit_test(test_fields),
         cmocka_unit_test_setup_teardown(test_marks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stat_text, setup, teardown),
     };
