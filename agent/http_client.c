@@ -128,12 +128,12 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
         end_uv(c, (int)count, "reading the answer of");
         return;
     }
-    if (c->until == HTTP_CLIENT_UNTIL_HEAD && http_response_has_head(&c->response))
-        end(c, ERR_OK, NULL); /* whatever the body is like */
+    /* Where the head is all that is wanted, it does not matter what the body is like. */
+    bool enough = c->until == HTTP_CLIENT_UNTIL_HEAD && http_response_has_head(&c->response);
+    if (enough || (e == ERR_OK && http_response_is_done(&c->response)))
+        end(c, ERR_OK, NULL);
     else if (e != ERR_OK)
         end(c, e, &d);
-    else if (http_response_is_done(&c->response))
-        end(c, ERR_OK, NULL);
 }
 
 static void on_written(uv_write_t *write, int status)

@@ -83,8 +83,7 @@ static enum err take_header(struct http_response *r, const char *line, size_t le
     if (line[0] == ' ' || line[0] == '\t')
         return err_set(d, ERR_INVALID, "a folded header line, which HTTP/1.1 forbids");
     const char *colon = memchr(line, ':', len);
-    size_t name_len = colon != NULL ? (size_t)(colon - line) : 0;
-    if (!http_is_token(line, name_len))
+    if (colon == NULL || !http_is_token(line, (size_t)(colon - line)))
         return err_set(d, ERR_INVALID, "a header line without a valid name: \"%.*s\"",
                        (int)(len < 80 ? len : 80), line);
     if (!keep)
@@ -97,7 +96,7 @@ static enum err take_header(struct http_response *r, const char *line, size_t le
         value++;
     while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    char *name = mem_strndup(line, name_len);
+    char *name = mem_strndup(line, (size_t)(colon - line));
     for (char *c = name; *c != '\0'; c++)
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + ('a' - 'A')) : *c;
     r->headers.items = mem_realloc(r->headers.items, r->headers.count + 1, sizeof *r->headers.items);

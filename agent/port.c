@@ -24,10 +24,11 @@ static uint64_t find_socket(const char *table, uint16_t port)
     while (file != NULL && !listens && fgets(line, sizeof line, file) != NULL) {
         char local[64];
         char state[8];
-        uint64_t found = 0;
-        if (sscanf(line, "%*s %63s %*s %7s %*s %*s %*s %*s %*s %" SCNu64, local, state, &found) != 3)
+        char number[24];
+        if (sscanf(line, "%*s %63s %*s %7s %*s %*s %*s %*s %*s %23s", local, state, number) != 3)
             continue;
         const char *colon = strrchr(local, ':');
+        uint64_t found = strtoull(number, NULL, 10); /* 0 in the table's head and where nobody has it open */
         if (colon == NULL || found == 0 || strtoul(colon + 1, NULL, 16) != port)
             continue;
         listens = strcmp(state, TCP_LISTEN_HEX) == 0;

@@ -24,7 +24,7 @@ struct name {
 
 static struct name whole_name(const uint8_t hash[SHA256_BYTES])
 {
-    struct name n;
+    struct name n = {""};
     sha256_text(hash, n.text);
     return n;
 }
@@ -125,8 +125,9 @@ enum err blobs_write(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t
     struct name part = part_name(hash);
     *have = blobs_have(b, hash, size_bytes);
     if (offset > size_bytes || len > size_bytes - offset)
-        return err_set(d, ERR_INVALID, "a piece of file %.16s... ends at %llu, behind its size of %llu",
-                       part.text, (unsigned long long)(offset + len), (unsigned long long)size_bytes);
+        return err_set(d, ERR_INVALID,
+                       "a piece of file %.16s... from %llu on with %zu bytes passes its size of %llu",
+                       part.text, (unsigned long long)offset, len, (unsigned long long)size_bytes);
     if (offset > *have)
         return err_set(d, ERR_INVALID,
                        "a piece of file %.16s... begins at %llu, but only %llu bytes are here", part.text,
