@@ -319,6 +319,14 @@ static void test_server_that_exits_first(void **state)
     assert_int_equal(answers_to(f, number), 1);
 }
 
+static void test_server_that_goes_into_the_background(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t number = start_shell(f, http_start(1, free_port()), "sleep 1000 & sleep 1001 & exit 0");
+    expect_done(wait_answer(f, number), ERR_FAILED,
+                "server: ended with status 0, leaving 2 processes behind; it has to stay in the foreground");
+}
+
 static void test_server_that_is_never_ready(void **state)
 {
     struct fixture *f = *state;
@@ -665,6 +673,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_server_starts_and_stops, setup, teardown),
         cmocka_unit_test_setup_teardown(test_port_in_use_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_server_that_exits_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_server_that_goes_into_the_background, setup, teardown),
         cmocka_unit_test_setup_teardown(test_server_that_is_never_ready, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_before_it_is_ready, setup, teardown),
         cmocka_unit_test_setup_teardown(test_server_that_dies_later, setup, teardown),
