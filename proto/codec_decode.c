@@ -230,6 +230,8 @@ static enum err check_version(const Splitbench__V1__Frame *frame, struct msg *ou
         return err_set(d, ERR_UNSUPPORTED, "a message of protocol version %u; this is version %u",
                        frame->version, MSG_PROTOCOL_VERSION);
     msg_init(out, MSG_HELLO);
+    out->session = frame->session;
+    out->serial = frame->serial;
     out->u.hello.protocol = frame->version;
     return ERR_STATE; /* done: nothing more of it can be relied on */
 }

@@ -17,11 +17,11 @@
 
 #include <stdatomic.h>
 
-#define LINK_REQUESTS_MAX 16u              /* a client has at most 8 calls open */
-#define LINK_SHY_NS       (10 * NS_PER_S)  /* a TLS handshake over a bad line takes two or three */
-#define LINK_LINGER_NS    (2 * NS_PER_S)   /* for a refusal to arrive before the connection goes */
-#define LINK_SILENT_NS    (300 * NS_PER_S) /* an agent polls every few seconds: this one is gone */
-#define LINK_WAITING_MAX  256u             /* messages before the server stops reading until it caught up */
+#define LINK_REQUESTS_MAX 16u               /* a client has at most 8 calls open */
+#define LINK_SHY_NS       (10 * NS_PER_S)   /* a TLS handshake over a bad line takes two or three */
+#define LINK_LINGER_NS    (500 * NS_PER_MS) /* for a refusal to arrive before the connection goes */
+#define LINK_SILENT_NS    (300 * NS_PER_S)  /* an agent polls every few seconds: this one is gone */
+#define LINK_WAITING_MAX  256u              /* messages before the server stops reading until it caught up */
 #define LINK_PEER_BUCKETS 1024u
 
 struct link_bound { /* one address listened on */

@@ -115,6 +115,7 @@ void lab_init(struct lab *lab, bool tls)
 {
     struct err_detail d = {.text = ""};
     memset(lab, 0, sizeof *lab);
+    lab->connect_timeout_ns = 5 * NS_PER_S;
     snprintf(lab->dir, sizeof lab->dir, "/tmp/lab-XXXXXX");
     assert_non_null(mkdtemp(lab->dir));
     snprintf(lab->ca_dir, sizeof lab->ca_dir, "%s/ca", lab->dir);
@@ -239,7 +240,7 @@ void lab_connect(struct lab *lab, struct lab_client *c, const char *address, con
         .loop = &lab->loop,
         .address = address,
         .identity = identity != NULL ? &c->identity : NULL,
-        .connect_timeout_ns = 5 * NS_PER_S,
+        .connect_timeout_ns = lab->connect_timeout_ns,
         .handlers = {.arg = c, .on_up = on_up, .on_down = on_down},
     };
     enum err e = link_client_new(&options, &hello, &c->link, &d);

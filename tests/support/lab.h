@@ -42,8 +42,9 @@ struct lab {
     enum err hello_code; /* what on_hello answers */
     enum err enrol_code; /* what on_enrol answers */
     char enrol_dir[96];
-    char tls_address[64]; /* the port stays the same when the server is started again */
-    bool hold;            /* keep requests instead of answering */
+    char tls_address[64];        /* the port stays the same when the server is started again */
+    uint64_t connect_timeout_ns; /* of clients to come */
+    bool hold;                   /* keep requests instead of answering */
     struct link_request *held[64];
     int held_count;
     int closing;

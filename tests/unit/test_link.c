@@ -8,8 +8,12 @@
 #include <cmocka.h>
 // clang-format on
 
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* Links between parties that keep the rules; tests/unit/test_strangers.c has the others. */
 
@@ -241,15 +245,42 @@ static void closing_while_dialling(void **state)
     (void)state;
     struct lab lab;
     struct lab_client c;
-    struct identity id;
-    lab_init(&lab, true);
-    lab_make_identity(&lab, "a1", MSG_ROLE_AGENT, &id);
+    lab_init(&lab, false);
     for (int turns = 0; turns < 12; turns++) {
-        lab_connect(&lab, &c, lab_tls_address(&lab), &id, MSG_ROLE_AGENT, "a1");
+        lab_connect(&lab, &c, lab.ipc, NULL, MSG_ROLE_AGENT, "a1");
         for (int i = 0; i < turns; i++)
             uv_run(&lab.loop, UV_RUN_NOWAIT);
         lab_disconnect(&c);
     }
+    lab_fini(&lab);
+}
+
+/* A listening socket that nobody accepts from: the connection is made, the handshake never comes. */
+static void a_controller_that_never_answers(void **state)
+{
+    (void)state;
+    struct lab lab;
+    struct lab_client c;
+    struct identity id;
+    char address[64];
+    struct sockaddr_in sa = {.sin_family = AF_INET};
+    socklen_t len = sizeof sa;
+    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
+    snprintf(address, sizeof address, "tls+tcp://127.0.0.1:%d", ntohs(sa.sin_port));
+    lab_init(&lab, true);
+    lab_make_identity(&lab, "a1", MSG_ROLE_AGENT, &id);
+    lab.connect_timeout_ns = 200 * NS_PER_MS;
+    lab_connect(&lab, &c, address, &id, MSG_ROLE_AGENT, "a1");
+    lab_wait(&lab, &c.downs, 2);
+    assert_int_equal(c.down_code, ERR_TIMEOUT);
+    assert_non_null(strstr(c.down_why, address));
+    assert_false(c.final);
+    lab_disconnect(&c);
+    close(fd);
     identity_fini(&id);
     lab_fini(&lab);
 }
@@ -394,6 +425,7 @@ int main(void)
         cmocka_unit_test(redial_makes_a_new_connection),
         cmocka_unit_test(closing_answers_open_calls),
         cmocka_unit_test(closing_while_dialling),
+        cmocka_unit_test(a_controller_that_never_answers),
         cmocka_unit_test(a_controller_that_says_no),
         cmocka_unit_test(an_address_is_taken_once),
         cmocka_unit_test(addresses_are_checked),
