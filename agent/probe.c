@@ -12,6 +12,8 @@
 /* A try that hangs (accepted by the kernel, not by the program) is given up; each may last twice as long as
  * the one before, so that a server whose first answer is slow is still met. */
 #define FIRST_TRY_TIMEOUT_NS NS_PER_S
+/* What a try that the end has cut shorter than this has met says nothing: the one before knows better. */
+#define TELLING_TRY_NS (100 * NS_PER_MS)
 
 struct probe {
     uv_loop_t *loop;
@@ -83,7 +85,8 @@ static void on_tried(void *arg, const struct http_client_result *result)
         p->startup_ns = result->ended_at_ns > p->since_ns ? result->ended_at_ns - p->since_ns : 0;
         end(p, ERR_OK);
     } else if (!p->ended) {
-        p->d = result->d;
+        if (result->e != ERR_TIMEOUT || result->took_ns >= TELLING_TRY_NS || p->d.text[0] == '\0')
+            p->d = result->d;
         if (result->e == ERR_TIMEOUT)
             p->try_timeout_ns *= 2;
         uv_update_time(p->loop);

@@ -249,7 +249,7 @@ void task_load_line(struct task *t, uint32_t proc, const char *line)
 /* Why an ended program has no result that could be read; ERR_OK when it may have one. */
 static enum err check_exit(const struct task_load *l, const struct process_exit *exit, struct err_detail *d)
 {
-    char text[128];
+    char text[160];
     if (l->failure != ERR_OK)
         return err_set(d, l->failure, "%s", l->d.text);
     bool fine = exit->signal == 0 && !exit->lapsed &&

@@ -97,6 +97,12 @@ const char *task_exit_text(const struct process_exit *exit, char *out, size_t si
 {
     if (exit->lapsed)
         snprintf(out, size, "was ended because its lease ran out");
+    else if (exit->left_behind > 0)
+        snprintf(
+            out, size,
+            "ended with status %d and left %u processes behind, which were ended too: it has to stay in the "
+            "foreground",
+            exit->status, exit->left_behind);
     else if (exit->signal != 0)
         snprintf(out, size, "was ended by signal %d (%s)", exit->signal, strsignal(exit->signal));
     else if (exit->left_behind > 0)
@@ -191,7 +197,7 @@ static void answer_stops(struct task_proc *p)
 /* The whole log goes out once: with the answer to a STOP, with a build's, or unasked. */
 static void ended(struct task_proc *p)
 {
-    char text[128];
+    char text[160];
     bool built = p->state == STATE_BUILDING && p->exit.status == 0 && p->exit.signal == 0;
     end_waits(p);
     state_set(p, STATE_ENDED);
