@@ -97,12 +97,6 @@ const char *task_exit_text(const struct process_exit *exit, char *out, size_t si
 {
     if (exit->lapsed)
         snprintf(out, size, "was ended because its lease ran out");
-    else if (exit->left_behind > 0)
-        snprintf(
-            out, size,
-            "ended with status %d and left %u processes behind, which were ended too: it has to stay in the "
-            "foreground",
-            exit->status, exit->left_behind);
     else if (exit->signal != 0)
         snprintf(out, size, "was ended by signal %d (%s)", exit->signal, strsignal(exit->signal));
     else if (exit->left_behind > 0)
