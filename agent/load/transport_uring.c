@@ -259,17 +259,33 @@ static void dispatch(struct uring_transport *t, const struct io_uring_cqe *cqe)
     }
 }
 
+/* A timer is set when the deadline comes closer, not for every wait; one that is no longer needed only
+ * costs a needless return. */
+static void set_timer(struct uring_transport *t, uint64_t deadline_ns)
+{
+    if (deadline_ns >= t->timer_ns)
+        return;
+    t->timer_ns = deadline_ns;
+    t->timer_ts = (struct __kernel_timespec){.tv_sec = (int64_t)(deadline_ns / NS_PER_S),
+                                             .tv_nsec = (int64_t)(deadline_ns % NS_PER_S)};
+    struct io_uring_sqe *sqe = next_sqe(t);
+    io_uring_prep_timeout(sqe, &t->timer_ts, 0, IORING_TIMEOUT_ABS); /* of CLOCK_MONOTONIC */
+    sqe->user_data = (uint64_t)OP_TIMER << 32;
+}
+
 static void uring_wait(struct transport *base, uint64_t deadline_ns)
 {
     struct uring_transport *t = from_base(base);
     enable(t);
-    uint64_t now = clock_now_ns();
-    uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-    struct __kernel_timespec ts = {.tv_sec = (int64_t)(left / NS_PER_S),
-                                   .tv_nsec = (int64_t)(left % NS_PER_S)};
+    int rc;
+    if (deadline_ns <= clock_now_ns()) {
+        rc = io_uring_submit_and_get_events(&t->ring);
+    } else {
+        set_timer(t, deadline_ns);
+        rc = io_uring_submit_and_wait(&t->ring, 1);
+    }
+    must(rc >= 0 || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);
     struct io_uring_cqe *cqe = NULL;
-    int rc = io_uring_submit_and_wait_timeout(&t->ring, &cqe, 1, &ts, NULL);
-    must(rc >= 0 || rc == -ETIME || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);
     unsigned head = 0;
     unsigned count = 0;
     io_uring_for_each_cqe(&t->ring, head, cqe)

@@ -70,6 +70,7 @@ struct worker {
     uint32_t index;
     uint32_t first_slot;        /* of the run's connections, to spread over addresses */
     uint32_t unsettled;         /* connections that have neither opened nor failed yet */
+    uint64_t lead_ns;           /* how late a paced wake-up lately was: it is asked for that much earlier */
     uint64_t tick_ns;           /* looks at `shared` again then */
     uint64_t cpu_start_user_ns; /* of the thread, at the window's start */
     uint64_t cpu_start_system_ns;
