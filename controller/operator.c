@@ -80,18 +80,18 @@ static enum err find_missing(struct operator_work *w, struct err_detail *d)
 }
 
 /* True when the same job stands in the store already: the answer to its first SUBMIT was lost. */
-static bool is_repeated(struct store *store, const struct msg_submit *m, enum err *e, struct err_detail *d)
+static bool is_repeated(struct store *store, const struct job_spec *spec, enum err *e, struct err_detail *d)
 {
     struct store_job old = {0};
-    *e = store_get_job(store, m->job, &old, d);
+    *e = store_get_job(store, spec->id, &old, d);
     if (*e == ERR_NOT_FOUND) {
         *e = ERR_OK;
         return false;
     }
-    bool same =
-        *e == ERR_OK && old.mode == m->mode && strcmp(old.experiment_json, msg_text(m->experiment)) == 0;
+    bool same = *e == ERR_OK && old.mode == spec->mode &&
+                strcmp(old.experiment_json, spec->experiment->resolved_json) == 0;
     if (*e == ERR_OK && !same)
-        *e = err_set(d, ERR_EXISTS, "there is another job '%s' already; choose another id", m->job);
+        *e = err_set(d, ERR_EXISTS, "there is another job '%s' already; choose another id", spec->id);
     store_job_fini(&old);
     return same;
 }
@@ -104,7 +104,7 @@ static enum err submit(struct operator_work *w, struct store *store, struct err_
     enum err e = job_spec_from_submit(m, &spec, d);
     if (e != ERR_OK)
         return e;
-    if (is_repeated(store, m, &e, d) || e != ERR_OK)
+    if (is_repeated(store, spec, &e, d) || e != ERR_OK)
         goto out;
     e = find_missing(w, d);
     if (e != ERR_OK || w->missing.count > 0)

@@ -1,0 +1,156 @@
+#include "controller/job_spec.h"
+
+#include "common/mem.h"
+#include "controller/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char experiment_text[] =
+    "{ \"name\": \"spec\", \"targets\": [ { \"name\": \"a\", \"start\": [\"a\"], \"port\": 8001 } ],"
+    "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": [1, 2],"
+    "                    \"duration\": \"1s\" } ], \"design\": { \"rounds\": 3 } }";
+
+static void test_ids(void **state)
+{
+    static const char *const good[] = {"a", "20261130-1", "A.b_c-d"};
+    static const char *const bad[] = {"", ".", "..", "-x", "a/b", "a b", "\xc3\xa9"};
+    char longest[LIMIT_NAME_BYTES + 2];
+    struct err_detail d;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        assert_int_equal(job_id_check(good[i], &d), ERR_OK);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_int_equal(job_id_check(bad[i], &d), ERR_INVALID);
+    memset(longest, 'x', sizeof(longest));
+    longest[LIMIT_NAME_BYTES] = '\0';
+    assert_int_equal(job_id_check(longest, &d), ERR_OK);
+    longest[LIMIT_NAME_BYTES] = 'x';
+    longest[LIMIT_NAME_BYTES + 1] = '\0';
+    assert_int_equal(job_id_check(longest, &d), ERR_INVALID);
+}
+
+static struct msg_submit submit(struct msg_file *files, size_t count)
+{
+    return (struct msg_submit){.job = (char *)(uintptr_t) "j1",
+                               .mode = MSG_MODE_RUN,
+                               .experiment = (char *)(uintptr_t)experiment_text,
+                               .files = {.items = files, .count = count},
+                               .base_dir = (char *)(uintptr_t) "/srv/lab"};
+}
+
+static void test_files_are_kept_with_the_job(void **state)
+{
+    char dir[] = "/tmp/splitbench-spec-XXXXXX", command[128];
+    struct msg_file files[] = {
+        {.path = (char *)(uintptr_t) "run me.sh", .hash = {0xab, 0x01}, .size_bytes = 12, .mode = 0755},
+        {.path = (char *)(uintptr_t) "d/empty", .hash = {0xff}, .size_bytes = 0, .mode = 0600}};
+    struct msg_submit m = submit(files, 2);
+    struct job_spec *spec = NULL, *again = NULL;
+    struct store_job row;
+    struct err_detail d;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(job_spec_from_submit(&m, &spec, &d), ERR_OK);
+    assert_int_equal(spec->design->window_count, 6);
+    assert_int_equal(job_spec_store_files(spec, dir, &d), ERR_OK);
+    job_spec_row(spec, &row);
+    assert_int_equal(row.state, STORE_JOB_QUEUED);
+    assert_int_equal(row.windows_total, 6);
+    assert_string_equal(row.base_dir, "/srv/lab");
+    assert_int_equal(job_spec_from_store(&row, dir, &again, &d), ERR_OK);
+    assert_int_equal(again->files.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(again->files.items[i].path, files[i].path);
+        assert_memory_equal(again->files.items[i].hash, files[i].hash, MSG_HASH_BYTES);
+        assert_int_equal(again->files.items[i].size_bytes, files[i].size_bytes);
+        assert_int_equal(again->files.items[i].mode, files[i].mode);
+    }
+    assert_string_equal(again->base_dir, "/srv/lab");
+    job_spec_free(again);
+
+    /* A list that somebody has written into is refused, and so is a missing one. */
+    char *path = mem_printf("%s/files/j1", dir);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("ab01 12 755 x\n", f);
+    fclose(f);
+    assert_int_equal(job_spec_from_store(&row, dir, &again, &d), ERR_INVALID);
+    assert_non_null(strstr(d.text, "damaged"));
+    unlink(path);
+    assert_int_equal(job_spec_from_store(&row, dir, &again, &d), ERR_NOT_FOUND);
+    free(path);
+    job_spec_free(spec);
+    snprintf(command, sizeof(command), "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void test_what_operators_send_is_not_trusted(void **state)
+{
+    struct msg_file file = {.path = (char *)(uintptr_t) "a\nb", .size_bytes = 1};
+    struct job_spec *spec = NULL;
+    struct err_detail d;
+    (void)state;
+    struct msg_submit m = submit(&file, 1);
+    assert_int_equal(job_spec_from_submit(&m, &spec, &d), ERR_INVALID);
+    file.path = (char *)(uintptr_t) "a";
+    file.size_bytes = LIMIT_FILE_BYTES + 1;
+    assert_int_equal(job_spec_from_submit(&m, &spec, &d), ERR_TOO_BIG);
+    struct msg_file two[] = {{.path = file.path, .size_bytes = LIMIT_FILE_BYTES},
+                             {.path = file.path, .size_bytes = 1}};
+    m = submit(two, 2);
+    assert_int_equal(job_spec_from_submit(&m, &spec, &d), ERR_TOO_BIG);
+    m = submit(NULL, 0);
+    m.experiment = (char *)(uintptr_t) "{ \"name\": \"x\", \"nonsense\": 1 }";
+    assert_int_equal(job_spec_from_submit(&m, &spec, &d), ERR_INVALID);
+    assert_non_null(strstr(d.text, "nonsense"));
+    m.job = (char *)(uintptr_t) "../x";
+    assert_int_equal(job_spec_from_submit(&m, &spec, &d), ERR_INVALID);
+}
+
+static void test_verify_has_no_windows(void **state)
+{
+    struct job_spec *spec = NULL;
+    struct store_job row;
+    struct err_detail d;
+    struct msg_submit m = submit(NULL, 0);
+    (void)state;
+    m.mode = MSG_MODE_VERIFY;
+    assert_int_equal(job_spec_from_submit(&m, &spec, &d), ERR_OK);
+    job_spec_row(spec, &row);
+    assert_int_equal(row.windows_total, 0);
+    job_spec_free(spec);
+}
+
+static void test_every_job_state_and_input(void **state)
+{
+    static const int expected[JOB_STATE_COUNT][JOB_INPUT_COUNT] = {
+        [JOB_QUEUED] = {JOB_RUNNING, JOB_ENDED, -1},
+        [JOB_RUNNING] = {-1, JOB_CANCELLING, JOB_ENDED},
+        [JOB_CANCELLING] = {-1, JOB_CANCELLING, JOB_ENDED},
+        [JOB_ENDED] = {-1, -1, -1},
+    };
+    (void)state;
+    for (int s = 0; s < JOB_STATE_COUNT; s++) {
+        for (int i = 0; i < JOB_INPUT_COUNT; i++) {
+            enum job_state to = JOB_STATE_COUNT;
+            bool ok = job_next_state((enum job_state)s, (enum job_input)i, &to);
+            assert_int_equal(ok ? (int)to : -1, expected[s][i]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_files_are_kept_with_the_job),
+        cmocka_unit_test(test_what_operators_send_is_not_trusted),
+        cmocka_unit_test(test_verify_has_no_windows),
+        cmocka_unit_test(test_every_job_state_and_input),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

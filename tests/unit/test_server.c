@@ -1,0 +1,323 @@
+/* An operator and an agent at a real controller, over ipc. */
+#include "controller/server.h"
+
+#include "common/clock.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/sha256.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LIMIT_NS (30 * NS_PER_S)
+
+static const char experiment_text[] =
+    "{ \"name\": \"desk\", \"files\": [\"a\"],"
+    "  \"targets\": [ { \"name\": \"a\", \"start\": [\"a\"], \"port\": 8001 } ],"
+    "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": 1,"
+    "                    \"duration\": \"1s\" } ] }";
+
+struct fixture {
+    uv_loop_t loop;
+    char dir[64];
+    char store_path[96];
+    char address[96];
+    const char *addresses[1];
+    struct server *server;
+    struct link_client *client;
+    bool up;
+    bool closed;
+    /* The last answer. */
+    bool answered;
+    enum err err;
+    struct err_detail detail;
+    struct msg reply;
+};
+
+static void on_up(void *arg, const struct msg_welcome *welcome)
+{
+    (void)welcome;
+    ((struct fixture *)arg)->up = true;
+}
+
+static void on_down(void *arg, enum err e, const char *why, bool final)
+{
+    (void)e;
+    (void)why;
+    (void) final;
+    ((struct fixture *)arg)->up = false;
+}
+
+static void run_until(struct fixture *f, const bool *flag)
+{
+    uint64_t deadline = clock_now_ns() + LIMIT_NS;
+    while (!*flag) {
+        assert_true(clock_now_ns() < deadline);
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+}
+
+static void start_server(struct fixture *f)
+{
+    struct err_detail d;
+    enum err e = server_new(&(struct server_options){.loop = &f->loop,
+                                                     .addresses = f->addresses,
+                                                     .address_count = 1,
+                                                     .state_dir = f->dir,
+                                                     .store_path = f->store_path,
+                                                     .lease_ns = 10 * NS_PER_S},
+                            &f->server, &d);
+    if (e != ERR_OK)
+        fail_msg("%s", d.text);
+    assert_int_equal(server_adopt_jobs(f->server, &d), ERR_OK);
+}
+
+static void dial(struct fixture *f)
+{
+    struct err_detail d;
+    struct msg_hello hello = {.protocol = MSG_PROTOCOL_VERSION,
+                              .build = (char *)(uintptr_t)SPLITBENCH_BUILD,
+                              .role = MSG_ROLE_OPERATOR,
+                              .name = (char *)(uintptr_t) "tester",
+                              .incarnation = 1};
+    assert_int_equal(
+        link_client_new(
+            &(struct link_client_options){.loop = &f->loop,
+                                          .address = f->address,
+                                          .connect_timeout_ns = 5 * NS_PER_S,
+                                          .handlers = {.arg = f, .on_up = on_up, .on_down = on_down}},
+            &hello, &f->client, &d),
+        ERR_OK);
+    run_until(f, &f->up);
+}
+
+static void on_closed(void *arg)
+{
+    ((struct fixture *)arg)->closed = true;
+}
+
+static void hang_up(struct fixture *f)
+{
+    f->closed = false;
+    link_client_close(&f->client, on_closed, f);
+    run_until(f, &f->closed);
+    f->up = false;
+}
+
+static void stop_server(struct fixture *f)
+{
+    f->closed = false;
+    server_close(&f->server, "stopped by the test", on_closed, f);
+    run_until(f, &f->closed);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = mem_zalloc(1, sizeof(*f));
+    log_set_level(LOG_ERROR);
+    snprintf(f->dir, sizeof(f->dir), "/tmp/splitbench-desk-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    snprintf(f->store_path, sizeof(f->store_path), "%s/store.db", f->dir);
+    snprintf(f->address, sizeof(f->address), "ipc://%s/sock", f->dir);
+    f->addresses[0] = f->address;
+    assert_int_equal(uv_loop_init(&f->loop), 0);
+    start_server(f);
+    dial(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char command[128];
+    hang_up(f);
+    stop_server(f);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    msg_fini(&f->reply);
+    snprintf(command, sizeof(command), "rm -r %s", f->dir);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+static void on_reply(void *arg, enum err e, const struct msg *reply, const struct err_detail *d)
+{
+    struct fixture *f = arg;
+    f->answered = true;
+    f->err = e;
+    msg_fini(&f->reply);
+    msg_init(&f->reply, MSG_ANSWER);
+    if (e == ERR_OK)
+        msg_copy(&f->reply, reply);
+    else
+        f->detail = *d;
+}
+
+static enum err call(struct fixture *f, const struct msg *m)
+{
+    f->answered = false;
+    assert_int_equal(link_client_call(f->client, m, LIMIT_NS, on_reply, f), ERR_OK);
+    run_until(f, &f->answered);
+    return f->err;
+}
+
+static enum err ask(struct fixture *f, enum msg_ask_kind kind, const char *job, const char *arg,
+                    uint64_t number)
+{
+    struct msg m;
+    msg_init(&m, MSG_ASK);
+    m.u.ask = (struct msg_ask){
+        .kind = kind, .job = (char *)(uintptr_t)job, .arg = (char *)(uintptr_t)arg, .number = number};
+    return call(f, &m);
+}
+
+static enum err submit(struct fixture *f, const char *job, const char *text, struct msg_file *file)
+{
+    struct msg m;
+    msg_init(&m, MSG_SUBMIT);
+    m.u.submit = (struct msg_submit){.job = (char *)(uintptr_t)job,
+                                     .experiment = (char *)(uintptr_t)text,
+                                     .files = {.items = file, .count = file ? 1 : 0}};
+    return call(f, &m);
+}
+
+static enum err blob(struct fixture *f, const struct msg_file *file, uint64_t offset, const char *text,
+                     size_t len)
+{
+    struct msg m;
+    msg_init(&m, MSG_BLOB);
+    memcpy(m.u.blob.hash, file->hash, MSG_HASH_BYTES);
+    m.u.blob.offset = offset;
+    m.u.blob.size_bytes = file->size_bytes;
+    m.u.blob.data = (struct msg_bytes){.data = (uint8_t *)(uintptr_t)text, .len = len};
+    return call(f, &m);
+}
+
+static enum err watch(struct fixture *f, const char *job)
+{
+    struct msg m;
+    msg_init(&m, MSG_WATCH);
+    m.u.watch.job = (char *)(uintptr_t)job;
+    return call(f, &m);
+}
+
+/* Until the job is in that state; the store is behind the answer to CANCEL. */
+static void await_state(struct fixture *f, const char *job, const char *wanted)
+{
+    uint64_t deadline = clock_now_ns() + LIMIT_NS;
+    do {
+        assert_true(clock_now_ns() < deadline);
+        assert_int_equal(watch(f, job), ERR_OK);
+    } while (strcmp(f->reply.u.watched.state, wanted) != 0);
+}
+
+static void test_a_job_from_files_to_cancel_and_resume(void **state)
+{
+    struct fixture *f = *state;
+    struct msg_file file = {.path = (char *)(uintptr_t) "a", .size_bytes = 5, .mode = 0755};
+    sha256_of("hello", 5, file.hash);
+    assert_int_equal(submit(f, "j1", experiment_text, &file), ERR_OK);
+    assert_int_equal(f->reply.u.submitted.missing.count, 1);
+    assert_int_equal(watch(f, "j1"), ERR_NOT_FOUND); /* not before it is whole */
+    assert_int_equal(blob(f, &file, 0, "hel", 3), ERR_OK);
+    assert_int_equal(f->reply.u.blob_taken.have_bytes, 3);
+    assert_int_equal(submit(f, "j1", experiment_text, &file), ERR_OK);
+    assert_int_equal(f->reply.u.submitted.missing.items[0].have_bytes, 3);
+    assert_int_equal(blob(f, &file, 4, "o", 1), ERR_INVALID); /* a gap */
+    assert_int_equal(blob(f, &file, 3, "lo", 2), ERR_OK);
+    assert_int_equal(submit(f, "j1", experiment_text, &file), ERR_OK);
+    assert_int_equal(f->reply.u.submitted.missing.count, 0);
+    /* Its answer may have been lost: the same again is fine, another one of the same name is not. */
+    assert_int_equal(submit(f, "j1", experiment_text, &file), ERR_OK);
+    assert_int_equal(ask(f, MSG_ASK_RESUME, "j1", "", 0), ERR_STATE);
+
+    assert_int_equal(watch(f, "j1"), ERR_OK);
+    assert_string_equal(f->reply.u.watched.state, "queued");
+    assert_non_null(strstr(f->reply.u.watched.doing, "role 'server'"));
+    assert_int_equal(f->reply.u.watched.windows_total, 1);
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "j1", "", 0), ERR_OK);
+    await_state(f, "j1", "cancelled");
+    assert_string_equal(f->reply.u.watched.cause, "cancelled by 'tester'");
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "j1", "", 0), ERR_NOT_FOUND);
+    assert_int_equal(ask(f, MSG_ASK_RESUME, "j1", "", 0), ERR_OK);
+    await_state(f, "j1", "queued");
+
+    /* A queued job outlives its controller. */
+    hang_up(f);
+    stop_server(f);
+    start_server(f);
+    dial(f);
+    assert_int_equal(watch(f, "j1"), ERR_OK);
+    assert_string_equal(f->reply.u.watched.state, "queued");
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "j1", "", 0), ERR_OK);
+    await_state(f, "j1", "cancelled");
+}
+
+static void test_another_experiment_of_the_same_id(void **state)
+{
+    struct fixture *f = *state;
+    static const char other[] =
+        "{ \"name\": \"other\", \"targets\": [ { \"name\": \"a\", \"start\": [\"a\"], \"port\": 8001 } ],"
+        "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": 1,"
+        "                    \"duration\": \"2s\" } ] }";
+    struct msg_file file = {.path = (char *)(uintptr_t) "a", .mode = 0644};
+    sha256_of("", 0, file.hash);
+    assert_int_equal(submit(f, "j1", experiment_text, &file), ERR_OK);
+    assert_int_equal(f->reply.u.submitted.missing.count, 0); /* empty: nothing to send */
+    assert_int_equal(submit(f, "j1", other, &file), ERR_EXISTS);
+    assert_non_null(strstr(f->detail.text, "j1"));
+}
+
+static void test_what_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct msg_file file = {.path = (char *)(uintptr_t) "a", .size_bytes = 2};
+    assert_int_equal(submit(f, "j1", "{}", NULL), ERR_INVALID);
+    assert_non_null(strstr(f->detail.text, "not valid"));
+    assert_int_equal(blob(f, &file, 0, "xy", 2), ERR_INVALID); /* not what the hash says */
+    assert_int_equal(watch(f, "nobody"), ERR_NOT_FOUND);
+    assert_int_equal(ask(f, MSG_ASK_RESUME, "nobody", "", 0), ERR_NOT_FOUND);
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "nobody", "", 0), ERR_NOT_FOUND);
+    assert_int_equal(ask(f, MSG_ASK_REPORT_TEXT, "", "", 0), ERR_NOT_FOUND);
+    assert_int_equal(ask(f, MSG_ASK_TOKEN, "", "agent", NS_PER_S), ERR_UNSUPPORTED); /* no CA here */
+    assert_int_equal(ask(f, MSG_ASK_REVOKE, "", "nobody", 0), ERR_NOT_FOUND);
+    assert_true(f->up); /* none of it ends the session */
+}
+
+static void test_hosts_and_status_are_json(void **state)
+{
+    struct fixture *f = *state;
+    struct json_value *v = NULL;
+    const struct json_value *list = NULL;
+    struct err_detail d;
+    assert_int_equal(ask(f, MSG_ASK_HOSTS, "", "", 0), ERR_OK);
+    assert_int_equal(json_parse(f->reply.u.answer.text, strlen(f->reply.u.answer.text), NULL, &v, &d),
+                     ERR_OK);
+    assert_int_equal(json_get_child(v, "hosts", JSON_ARRAY, &list, &d), ERR_OK);
+    assert_int_equal(list->count, 0);
+    json_free(v);
+    assert_int_equal(ask(f, MSG_ASK_STATUS, "", "", 0), ERR_OK);
+    assert_int_equal(json_parse(f->reply.u.answer.text, strlen(f->reply.u.answer.text), NULL, &v, &d),
+                     ERR_OK);
+    assert_int_equal(json_get_child(v, "jobs", JSON_ARRAY, &list, &d), ERR_OK);
+    json_free(v);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_job_from_files_to_cancel_and_resume),
+        TEST(test_another_experiment_of_the_same_id),
+        TEST(test_what_is_refused),
+        TEST(test_hosts_and_status_are_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
