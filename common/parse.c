@@ -137,7 +137,9 @@ const char *parse_cpus_text(const cpu_set_t *set, char *out, size_t size)
 const char *parse_duration_text(uint64_t ns, char *out, size_t size)
 {
     uint64_t s = (ns + NS_PER_S / 2) / NS_PER_S;
-    if (ns < NS_PER_MS)
+    if (ns == 0)
+        snprintf(out, size, "0s");
+    else if (ns < NS_PER_MS)
         snprintf(out, size, "%" PRIu64 "us", ns / NS_PER_US);
     else if (ns < NS_PER_S)
         snprintf(out, size, "%" PRIu64 "ms", ns / NS_PER_MS);

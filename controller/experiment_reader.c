@@ -251,8 +251,7 @@ bool reader_get_duration(struct experiment_reader *r, const struct json_value *v
     if (text == NULL || parse_duration(text, &ns, "", NULL) != ERR_OK)
         return reader_refuse(r, v, "a duration with its unit (us, ms, s, m, h), like \"10s\"");
     if (ns < min_ns || ns > max_ns)
-        return reader_refuse(r, v, "a duration from %s to %s",
-                             min_ns == 0 ? "0s" : parse_duration_text(min_ns, low, sizeof low),
+        return reader_refuse(r, v, "a duration from %s to %s", parse_duration_text(min_ns, low, sizeof low),
                              parse_duration_text(max_ns, high, sizeof high));
     *out = ns;
     return true;

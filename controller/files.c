@@ -126,10 +126,12 @@ static enum err walk_entries(struct collector *c, const char *dir, const char *p
     bool deep = strcmp(part, "**") == 0;
     char *whole = mem_printf("%s/%s", c->base_dir, dir);
     DIR *stream = opendir(whole);
-    enum err e = ERR_OK;
-    if (stream == NULL)
-        e = err_set(c->d, err_from_errno(errno), "files: %s: %s", whole, strerror(errno));
+    enum err e = stream != NULL
+                     ? ERR_OK
+                     : err_set(c->d, err_from_errno(errno), "files: %s: %s", whole, strerror(errno));
     free(whole);
+    if (stream == NULL)
+        return e;
     while (e == ERR_OK) {
         const struct dirent *entry = readdir(stream);
         if (entry == NULL)
@@ -149,8 +151,7 @@ static enum err walk_entries(struct collector *c, const char *dir, const char *p
             free(path);
         }
     }
-    if (stream != NULL)
-        closedir(stream);
+    closedir(stream);
     return e;
 }
 

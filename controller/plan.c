@@ -31,11 +31,6 @@ static int width_of(const struct experiment *e, bool targets)
     return (int)width;
 }
 
-static const char *pause_text(uint64_t ns, char *out)
-{
-    return ns == 0 ? "0s" : parse_duration_text(ns, out, TIME_BYTES);
-}
-
 static enum err write_head(const struct experiment *e, const struct design *d, struct buf *out)
 {
     static const char *const fresh[] = {"round", "window", "job"};
@@ -51,8 +46,8 @@ static enum err write_head(const struct experiment *e, const struct design *d, s
                       e->design.rounds, e->design.rounds == 1 ? "" : "s", d->window_count,
                       parse_duration_text(d->duration_ns, total, sizeof total),
                       e->design.order == EXPERIMENT_ORDER_FIXED ? "fixed" : "latin-square",
-                      pause_text(e->design.cooldown_ns, cooldown), pause_text(e->design.gap_ns, gap),
-                      fresh[e->design.fresh]);
+                      parse_duration_text(e->design.cooldown_ns, cooldown, TIME_BYTES),
+                      parse_duration_text(e->design.gap_ns, gap, TIME_BYTES), fresh[e->design.fresh]);
 }
 
 enum err plan_write_text(const struct experiment *e, const struct design *d, struct buf *out)
@@ -74,7 +69,8 @@ enum err plan_write_text(const struct experiment *e, const struct design *d, str
         err = buf_printf(out, "%6zu  %s  %5" PRIu32 "  %4" PRIu32 "  %-*s  %-*s  %6" PRIu32 "  %7s  %8s\n",
                          i + 1, clock_text(w->planned_start_ns, start), w->round + 1, w->slot + 1,
                          target_width, e->targets[c->target].name, workload_width, load->name, c->connections,
-                         pause_text(load->warmup_ns, warmup), pause_text(load->duration_ns, duration));
+                         parse_duration_text(load->warmup_ns, warmup, TIME_BYTES),
+                         parse_duration_text(load->duration_ns, duration, TIME_BYTES));
     }
     return err;
 }

@@ -38,4 +38,119 @@ for name in $(cut -f 1 "$bad/expected" | grep -v '^#' | sort -u); do
     [ -e "$bad/$name.json" ] || wrong "$name: expected, but there is no such file"
 done
 echo "$tried broken experiment files"
+
+# ---- command lines ------------------------------------------------------------------------------------------
+# refuses CODE TEXT ARGUMENTS...: that exit code, and the text on standard error.
+refuses() {
+    code=$1
+    text=$2
+    shift 2
+    tried=$((tried + 1))
+    timeout 60 "$sb" "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    [ "$got" -eq "$code" ] || wrong "splitbench $*: exit code $got, not $code"
+    grep -qF -- "$text" "$work/err" || wrong "splitbench $*: not said: $text"
+}
+
+good=docs/examples/nginx-lighttpd.json
+tried=0
+refuses 2 "name a command"
+refuses 2 "unknown command 'plam'; did you mean 'plan'?" plam "$good"
+refuses 2 "unknown option --jsn; did you mean --json?" plan --jsn "$good"
+refuses 2 "option --set needs a value" plan "$good" --set
+refuses 2 "plan: name one experiment file" plan
+refuses 2 "is too much; see --help" plan "$good" "$good"
+refuses 2 "$work/none.json: No such file or directory" plan "$work/none.json"
+refuses 2 "$work: is a directory; name the experiment file in it" plan "$work"
+refuses 2 "write PATH=VALUE, like design.rounds=3" plan "$good" --set design.rounds
+refuses 2 "--set design.rounds=0: is 0, must be a whole number from 1 to 1000" plan "$good" --set design.rounds=0
+refuses 2 "--set design.round=3: unknown key; allowed: rounds" plan "$good" --set design.round=3
+refuses 2 "targets[2] does not exist: targets has the elements 0 to 1 (nginx, lighttpd)" \
+    plan "$good" --set 'targets[2].port=1'
+refuses 2 'workloads has no element with name "smal"; there are: small, large' \
+    plan "$good" --set 'workloads[name=smal].duration=1s'
+refuses 2 "is a list: name an element" plan "$good" --set targets.port=1
+refuses 2 "'targets[x].port' is no path" plan "$good" --set 'targets[x].port=1'
+refuses 2 "must be a port, from 1 to 65535" plan "$good" --set vars.nginx_port=http
+head -c 5000000 /dev/zero | tr '\0' ' ' >"$work/big.json"
+refuses 2 "over 4194304 bytes, too big for an experiment file" plan "$work/big.json"
+echo "$tried bad command lines"
+
+# ---- while it runs ------------------------------------------------------------------------------------------
+# experiment NAME TARGETS [CHECKS]: a short one into $work/NAME.json.
+listing='{ "name": "listing", "request": { "path": "/" }, "expect": { "body": { "contains": "Directory listing" } } }'
+experiment() {
+    cat >"$work/$1.json" <<JSON
+{
+  "name": "$1",
+  "targets": [ $2 ],
+  "checks": [ ${3:-$listing} ],
+  "workloads": [ { "name": "w", "request": { "path": "/" }, "connections": 2, "duration": "200ms" } ],
+  "gates": { "retries": 0 }
+}
+JSON
+}
+
+# runs CODE TEXT NAME: that exit code of a local run, and the text somewhere in what it says.
+runs() {
+    tried=$((tried + 1))
+    timeout 120 "$sb" run --local --state "$work/state" "$work/$3.json" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    cat "$work/out" >>"$work/err"
+    [ "$got" -eq "$1" ] || wrong "$3: exit code $got, not $1"
+    grep -qF -- "$2" "$work/err" || wrong "$3: not said: $2"
+}
+
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+python="\"start\": [\"python3\", \"-m\", \"http.server\", \"$port\", \"--bind\", \"\${server.address}\"], \"port\": $port, \"ready\": { \"http\": \"/\", \"timeout\": \"60s\" }"
+tried=0
+
+experiment missing-binary '{ "name": "a", "start": ["/no/such/server"], "port": 1234 }'
+runs 1 "/no/such/server" missing-binary
+
+experiment bad-build '{ "name": "a", "build": [["sh", "-c", "echo the compiler is gone; exit 3"]], "start": ["sleep", "9"], "port": 1234 }'
+runs 1 "the compiler is gone" bad-build
+
+experiment never-ready "{ \"name\": \"a\", \"start\": [\"sleep\", \"60\"], \"port\": $port, \"ready\": { \"tcp\": $port, \"timeout\": \"500ms\" } }"
+runs 1 "target 'a'" never-ready
+grep -q "ready" "$work/err" || wrong "never-ready: it does not say so"
+
+experiment exits '{ "name": "a", "start": ["sh", "-c", "echo cannot bind >&2; exit 7"], "port": 1234 }'
+runs 1 "ended with status 7" exits
+grep -q "cannot bind" "$work/err" || wrong "exits: the log is not shown"
+
+# A wrong answer: no number for that target, and the job goes on.
+experiment wrong-answer "{ \"name\": \"wrong\", \"dir\": \"$work/empty\", $python }, { \"name\": \"right\", \"dir\": \"$work/full\", $python }" \
+    '{ "name": "page", "request": { "path": "/page" }, "expect": { "body": "good\n" } }'
+mkdir "$work/empty" "$work/full"
+echo bad >"$work/empty/page"
+echo good >"$work/full/page"
+runs 1 "check 'page' failed" wrong-answer
+"$sb" report --state "$work/state" --local --json >"$work/report.json" 2>"$work/err" || wrong "wrong-answer: no report"
+python3 - "$work/report.json" <<'PY' 2>"$work/err" || wrong "wrong-answer: the numbers"
+import json, sys
+j = json.load(open(sys.argv[1]))
+numbers = {c["target"]: c["rate_per_s"]["n"] for c in j["cells"]}
+assert numbers == {"wrong": 0, "right": 1}, numbers
+PY
+
+# The port is somebody else's: nothing of theirs may be measured.
+python3 -m http.server "$port" --bind 127.0.0.1 >/dev/null 2>&1 &
+squatter=$!
+trap 'kill $squatter 2>/dev/null; rm -rf "$work"' EXIT
+until curl -s "http://127.0.0.1:$port/" >/dev/null; do kill -0 $squatter || break; done
+experiment port-taken "{ \"name\": \"a\", $python }"
+runs 3 "$port" port-taken
+kill $squatter
+wait $squatter 2>/dev/null
+
+refuses 3 "$work/none.sock" run --controller "ipc://$work/none.sock" "$good"
+refuses 3 "$work/none.sock" status --controller "ipc://$work/none.sock"
+
+"$sb" controller init --state "$work/lab" >/dev/null 2>"$work/err" || wrong "controller init"
+python3 -m http.server "$port" --bind 127.0.0.1 >/dev/null 2>&1 &
+squatter=$!
+until curl -s "http://127.0.0.1:$port/" >/dev/null; do kill -0 $squatter || break; done
+refuses 3 "$port" controller --state "$work/lab" --listen "tls+tcp://127.0.0.1:$port"
+echo "$tried failures while running"
 [ "$failed" -eq 0 ]

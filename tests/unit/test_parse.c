@@ -121,7 +121,7 @@ static void test_duration_text(void **state)
         uint64_t ns;
         const char *text;
     } cases[] = {
-        {0, "0us"},
+        {0, "0s"},
         {999, "0us"},
         {250000, "250us"},
         {10 * NS_PER_MS, "10ms"},
