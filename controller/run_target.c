@@ -94,7 +94,12 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
         if (why[0] != '\0' && !ended_well) {
             char *text =
                 mem_printf("build step %zu ('%s') failed: %s", step + 1, t->build[step].argv.items[0], why);
-            e = run_fail_target(r, target, text, d);
+            const struct store_target_run row = {
+                .target = target, .error = text, .started_wall_ns = clock_wall_ns()};
+            int64_t id = 0;
+            e = store_add_target_run(r->store, r->o->job, &row, &id, d);
+            if (e == ERR_OK)
+                e = run_fail_target(r, target, text, d);
             free(text);
         }
     }
@@ -219,7 +224,8 @@ static void append_failure(char **why, const char *name, const char *text, size_
 }
 
 /* Every check, one after the other; all that fail are told. */
-static enum err run_checks(struct run *r, const struct experiment_target *t, char **why, struct err_detail *d)
+static enum err run_checks(struct run *r, const struct experiment_target *t, struct store_target_run *row,
+                           char **why, struct err_detail *d)
 {
     size_t failed = 0;
     for (size_t i = 0; i < r->e->check_count; i++) {
@@ -236,6 +242,8 @@ static enum err run_checks(struct run *r, const struct experiment_target *t, cha
             return e;
         bool ok =
             reply.event.kind == MSG_EVENT_CHECKED && reply.event.code == ERR_OK && reply.event.u.checked.ok;
+        if (!ok && row->failed_check == NULL)
+            row->failed_check = msg_text(c.u.check.name); /* the experiment's */
         if (!ok)
             append_failure(why, msg_text(c.u.check.name),
                            reply.event.kind == MSG_EVENT_CHECKED && reply.event.code == ERR_OK
@@ -278,7 +286,9 @@ enum err run_start_target(struct run *r, uint32_t target, uint32_t round, uint32
     if (e == ERR_OK)
         e = start_process(r, target, &row, &why, d);
     if (e == ERR_OK && why == NULL)
-        e = run_checks(r, t, &why, d);
+        e = run_checks(r, t, &row, &why, d);
+    if (e == ERR_OK && !r->server->up)
+        row.failed_check = NULL; /* it did not answer wrongly, it died */
     if (e == ERR_OK && why == NULL && !r->server->up)
         why = mem_printf("the server died while it was checked: %s", r->server->died_text);
     if (e == ERR_OK && why == NULL)
