@@ -13,7 +13,7 @@ echo "truth of latencies${realtime:+ (under $realtime)}"
 off=0
 
 mkfifo "$lab/port"
-$realtime "$tools/tool_http" >"$lab/port" &
+$realtime "$tools/tool_faulty" >"$lab/port" &
 lab_pids="$lab_pids $!"
 read -r _ port _ _ <"$lab/port"
 for backend in $backends; do
@@ -27,7 +27,7 @@ sys.exit(any(abs(r["latency_ns"][n] - 100e6) > 0.5e6 for n in names[:-1]))
 PY
 done
 
-$realtime "$tools/tool_http" --stall 500 2000 >"$lab/port" &
+$realtime "$tools/tool_faulty" --stall 500 2000 >"$lab/port" &
 lab_pids="$lab_pids $!"
 read -r _ port _ base <"$lab/port"
 for backend in $backends; do

@@ -7,7 +7,7 @@ lab_begin
 . "$(dirname "$0")/../support/load_lab.sh"
 
 mkfifo "$lab/port"
-"$tools/tool_http" >"$lab/port" &
+"$tools/tool_faulty" >"$lab/port" &
 lab_pids="$lab_pids $!"
 read -r _ port _ _ <"$lab/port"
 url=http://127.0.0.1:$port
