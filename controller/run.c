@@ -100,7 +100,7 @@ static enum err measure_all(struct run *r, struct err_detail *d)
                       r->e->targets[target].name);
             e = run_start_target(r, target, w->round, w->slot, d);
         }
-        if (e == ERR_OK && r->server->up)
+        if (e == ERR_OK && !r->targets[target].failed)
             e = run_measure_window(r, w, d);
         previous = w;
     }

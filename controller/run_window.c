@@ -444,10 +444,11 @@ enum err run_measure_window(struct run *r, const struct design_window *w, struct
     bool final = false;
     enum err e = store_attempts_made(r->store, r->o->job, w->index, &made, d);
     while (e == ERR_OK && !final) {
+        uint32_t target = r->design->cells[w->cell].target;
         if (!r->server->up) {
-            e = run_start_target(r, r->design->cells[w->cell].target, w->round, w->slot, d);
-            if (e != ERR_OK || !r->server->up)
-                return e;
+            e = run_start_target(r, target, w->round, w->slot, d);
+            if (e != ERR_OK || r->targets[target].failed)
+                return e; /* one that came up and died at once costs an attempt: its gate says so */
         }
         e = one_attempt(r, w, ++made, &final, d);
     }
