@@ -315,14 +315,21 @@ static handler *const handlers[CONN_STATE_COUNT][CONN_EVENT_COUNT] = {
                       [CONN_EVENT_SKIPPED] = on_skipped,
                       [CONN_EVENT_ENDED] = on_ended_in_request,
                       [CONN_EVENT_EXPIRED] = on_request_expired},
-    [CONN_WAITING] = {[CONN_EVENT_BYTES] = on_answer_bytes,
+    [CONN_WAITING] = {[CONN_EVENT_SENT] = on_sent, /* a word of the TLS session's own */
+                      [CONN_EVENT_BYTES] = on_answer_bytes,
                       [CONN_EVENT_ENDED] = on_ended_in_request,
                       [CONN_EVENT_EXPIRED] = on_request_expired},
-    [CONN_RECEIVING] = {[CONN_EVENT_BYTES] = on_answer_bytes,
+    [CONN_RECEIVING] = {[CONN_EVENT_SENT] = on_sent,
+                        [CONN_EVENT_BYTES] = on_answer_bytes,
                         [CONN_EVENT_SKIPPED] = on_skipped,
                         [CONN_EVENT_ENDED] = on_ended_in_request,
                         [CONN_EVENT_EXPIRED] = on_request_expired},
 };
+
+bool conn_welcomes(enum conn_state state, enum conn_event event)
+{
+    return handlers[state][event] != NULL;
+}
 
 void conn_handle(struct worker *w, struct conn *c, enum conn_event event, const struct conn_input *in)
 {

@@ -98,6 +98,9 @@ void conn_end(struct worker *w, struct conn *c, int error);
 /* Something happened. An event that the state does not allow is our own bug. */
 void conn_handle(struct worker *w, struct conn *c, enum conn_event event, const struct conn_input *in);
 
+/* Whether the state has an answer to the event. */
+bool conn_welcomes(enum conn_state state, enum conn_event event);
+
 static inline bool conn_in_flight(const struct conn *c)
 {
     return c->state >= CONN_SENDING;

@@ -139,7 +139,7 @@ enum err template_parse(struct template *t, const char *text, size_t len, enum t
     enum err e = ERR_OK;
     while (at < end && e == ERR_OK) {
         if (t->part_count + 2 > TEMPLATE_PARTS_MAX)
-            return err_set(d, ERR_TOO_BIG, "template: more than %u places", TEMPLATE_PARTS_MAX / 2 - 1);
+            return err_set(d, ERR_TOO_BIG, "template: more than %u parts", TEMPLATE_PARTS_MAX - 1);
         const char *open = memmem(at, (size_t)(end - at), "{{", 2);
         const char *close = open != NULL ? memmem(open, (size_t)(end - open), "}}", 2) : NULL;
         if (open != NULL && close == NULL)
