@@ -170,6 +170,43 @@ static void warn_of_hosts(struct report *r, const bool *used)
     }
 }
 
+/* ---- what disturbed it ----------------------------------------------------------------------------- */
+
+/* A share of a host's CPUs that others take before a reader must hear of it at once. */
+#define BUSY_SHARE 0.1
+
+/* CPUs of the newest host in a role, 0 when there is none. */
+static uint32_t cpus_of(const struct report *r, const char *role)
+{
+    uint32_t cpus = 0;
+    for (size_t i = 0; i < r->results.host_count; i++)
+        if (strcmp(r->results.hosts[i].role, role) == 0)
+            cpus = r->results.hosts[i].facts.cpus;
+    return cpus;
+}
+
+static void warn_of_busy(struct report *r, const char *role, bool load)
+{
+    uint32_t cpus = cpus_of(r, role);
+    const struct report_cell *worst = NULL;
+    double most = BUSY_SHARE * cpus;
+    for (size_t i = 0; i < r->design->cell_count; i++) {
+        const struct report_usage *u = load ? &r->cells[i].foreign_load : &r->cells[i].foreign_server;
+        if (u->n != 0 && u->mean > most) {
+            most = u->mean;
+            worst = &r->cells[i];
+        }
+    }
+    if (cpus == 0 || worst == NULL)
+        return;
+    warn(r,
+         "BUSY: other programs used %.2f of the %u CPUs of the %s host while %s was measured (%s, %u "
+         "connections; "
+         "mean of rounds).",
+         most, cpus, role, r->experiment->targets[worst->design->target].name,
+         r->experiment->workloads[worst->design->workload].name, worst->design->connections);
+}
+
 void report_find_warnings(struct report *r)
 {
     bool *used = mem_zalloc(r->results.host_count, sizeof(*used));
@@ -177,6 +214,9 @@ void report_find_warnings(struct report *r)
     warn_of_state(r);
     warn_of_placement(r);
     warn_of_hosts(r, used);
+    warn_of_busy(r, "server", false);
+    if (r->placements[STORE_PLACEMENT_SPLIT_HOSTS]) /* else it is the same machine */
+        warn_of_busy(r, "load", true);
     warn_of_gaps(r);
     free(used);
 }

@@ -141,6 +141,7 @@ struct measured {
     uint64_t ok;
     uint64_t latency_ns;
     const char *gate; /* NULL = valid */
+    double busy_cores;
 };
 
 static void add_attempt(struct lab *lab, struct measured m)
@@ -160,7 +161,7 @@ static void add_attempt(struct lab *lab, struct measured m)
         .server_cpu_cores = 0.25,
         .generator_cpu_s = 1,
         .generator_cpu_cores = 0.5,
-        .foreign_cpu_cores_server = 0.02 * (m.round + 1),
+        .foreign_cpu_cores_server = m.busy_cores > 0 ? m.busy_cores : 0.02 * (m.round + 1),
         .foreign_cpu_cores_load = -1,
         .own_cpu_cores = 0.01,
     };
@@ -514,6 +515,25 @@ static void test_shared_cpus_are_told(void **state)
     report_free(r);
 }
 
+static void test_a_busy_host_is_told(void **state)
+{
+    struct lab *lab = *state;
+    add_job(lab, 2);
+    for (uint32_t round = 0; round < 2; round++)
+        add_run(lab, round, NGINX, NULL, NULL);
+    add_attempt(lab, (struct measured){.target = NGINX, .connections = 10, .ok = 10, .busy_cores = 0.79});
+    struct report *r = build(lab); /* 8 CPUs: up to 0.8 is quiet */
+    assert_false(warned(r, "BUSY"));
+    report_free(r);
+    add_attempt(
+        lab, (struct measured){.round = 1, .target = NGINX, .connections = 10, .ok = 10, .busy_cores = 0.83});
+    r = build(lab);
+    assert_true(
+        warned(r, "BUSY: other programs used 0.81 of the 8 CPUs of the server host while nginx was measured "
+                  "(small, 10 connections; mean of rounds)."));
+    report_free(r);
+}
+
 static void test_lies_in_results_make_no_figure(void **state)
 {
     struct lab *lab = *state;
@@ -698,6 +718,7 @@ int main(void)
         REPORT_TEST(test_retries_used_up),
         REPORT_TEST(test_mixtures_are_not_silent),
         REPORT_TEST(test_shared_cpus_are_told),
+        REPORT_TEST(test_a_busy_host_is_told),
         REPORT_TEST(test_lies_in_results_make_no_figure),
         REPORT_TEST(test_text_fits_its_width),
         REPORT_TEST(test_json_has_everything),
