@@ -90,8 +90,7 @@ static struct task_proc *find(const struct task *t, uint32_t number)
     return p;
 }
 
-/* ---- texts and answers ------------------------------------------------------------------------------------
- */
+/* ---- texts and answers ------------------------------------------------------------------------------ */
 
 const char *task_exit_text(const struct process_exit *exit, char *out, size_t size)
 {

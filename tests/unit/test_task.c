@@ -35,8 +35,7 @@ struct fixture {
     bool closed;
 };
 
-/* ---- the ground -------------------------------------------------------------------------------------------
- */
+/* ---- the ground ------------------------------------------------------------------------------------- */
 
 static void on_event(void *arg, const struct msg_event *event)
 {
@@ -172,8 +171,7 @@ static void expect_done(const struct msg_event *e, enum err code, const char *pa
                  err_text(code), part);
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------
- */
+/* ---- commands --------------------------------------------------------------------------------------- */
 
 static uint16_t free_port(void)
 {
@@ -348,6 +346,50 @@ static void test_stop_before_it_is_ready(void **state)
     assert_int_equal(wait_answer(f, stopped)->kind, MSG_EVENT_EXITED);
     expect_done(wait_answer(f, started), ERR_CANCELLED, "was stopped before it was ready");
     assert_int_equal(answers_to(f, started), 1);
+}
+
+static void test_every_stop_is_answered(void **state)
+{
+    struct fixture *f = *state;
+    struct msg_start s = {.proc = 1, .label = word("build"), .ready = MSG_READY_EXIT};
+    uint64_t started = start_shell(f, s, "exec sleep 1000");
+    uint64_t stops[] = {stop(f, 1), stop(f, 1), stop(f, 1)};
+    for (size_t i = 0; i < ARRAY_LEN(stops); i++)
+        assert_int_equal(wait_answer(f, stops[i])->kind, MSG_EVENT_EXITED);
+    expect_done(wait_answer(f, started), ERR_CANCELLED, "build: was stopped before it was ready");
+    assert_int_equal(answers_to(f, 0), 0);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    char name[64];
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    must(file != NULL);
+    int n = fscanf(file, "%*d %63s %*c %d", name, &parent);
+    fclose(file);
+    must(n == 2 && parent > 1);
+    return parent;
+}
+
+static void test_lost_supervisor(void **state)
+{
+    struct fixture *f = *state;
+    const struct msg_event *e = wait_answer(f, start_server(f, 1, free_port(), NULL));
+    assert_int_equal(e->kind, MSG_EVENT_STARTED);
+    pid_t pid = (pid_t)e->u.started.pid;
+    must(kill(parent_of(pid), SIGKILL) == 0);
+    e = wait_unasked(f, MSG_EVENT_EXITED);
+    assert_int_equal(e->u.exited.proc, 1);
+    assert_false(e->u.exited.asked);
+    assert_int_equal(kill(pid, 0), -1);
+    assert_int_equal(wait_answer(f, stop(f, 1))->kind, MSG_EVENT_EXITED);
+    e = wait_answer(f, start_server(f, 2, free_port(), NULL)); /* the job is over here */
+    expect_done(e, ERR_CLOSED, "server");
+    struct msg_command load = load_command(3, 9);
+    expect_done(wait_answer(f, give(f, &load)), ERR_CLOSED, "generator");
 }
 
 static void test_server_that_dies_later(void **state)
@@ -676,6 +718,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_server_that_goes_into_the_background, setup, teardown),
         cmocka_unit_test_setup_teardown(test_server_that_is_never_ready, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_before_it_is_ready, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_stop_is_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_supervisor, setup, teardown),
         cmocka_unit_test_setup_teardown(test_server_that_dies_later, setup, teardown),
         cmocka_unit_test_setup_teardown(test_build_steps, setup, teardown),
         cmocka_unit_test_setup_teardown(test_starts_that_cannot_be, setup, teardown),
