@@ -228,7 +228,7 @@ static uint64_t start_server(struct fixture *f, uint32_t proc, uint16_t port, co
     char path[512];
     char port_text[8];
     char *argv[] = {path, port_text, word(delay_ms), NULL};
-    snprintf(path, sizeof path, "%s/tool_http", tools != NULL ? tools : "build/tests");
+    snprintf(path, sizeof path, "%s/tool_target", tools != NULL ? tools : "build/tests");
     snprintf(port_text, sizeof port_text, "%u", port);
     char *real = realpath(path, NULL);
     must(real != NULL);
@@ -279,7 +279,7 @@ static void test_server_starts_and_stops(void **state)
     assert_int_equal(e->kind, MSG_EVENT_STARTED);
     assert_int_equal(e->u.started.proc, 1);
     assert_true(e->u.started.startup_ns >= 30 * NS_PER_MS); /* it slept that long before it listened */
-    assert_non_null(strstr(e->u.started.exe, "/tool_http"));
+    assert_non_null(strstr(e->u.started.exe, "/tool_target"));
     assert_int_equal(kill((pid_t)e->u.started.pid, 0), 0);
     pid_t pid = (pid_t)e->u.started.pid;
     uint64_t number = stop(f, 1);
@@ -301,7 +301,7 @@ static void test_port_in_use_is_refused(void **state)
     uint16_t port = free_port();
     assert_int_equal(wait_answer(f, start_server(f, 1, port, NULL))->kind, MSG_EVENT_STARTED);
     char part[64];
-    snprintf(part, sizeof part, "port %u is in use by tool_http (pid ", port);
+    snprintf(part, sizeof part, "port %u is in use by tool_target (pid ", port);
     expect_done(wait_answer(f, start_server(f, 2, port, NULL)), ERR_BUSY, part);
 }
 
