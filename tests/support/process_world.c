@@ -1,6 +1,7 @@
 #include "tests/support/process_world.h"
 
 #include "agent/cgroup.h"
+#include "agent/cull.h"
 #include "agent/procstat.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -30,10 +31,17 @@ const char *world_tools(void)
 
 /* ---- what the callbacks say ----------------------------------------------------------------------- */
 
+/* UV_RUN_ONCE runs due timers and then waits for more: what a timer told must keep it from that. */
+static void told(struct world *w)
+{
+    uv_stop(&w->loop);
+}
+
 static void on_closed(void *arg)
 {
     struct world *w = arg;
     w->closed = true;
+    told(w);
 }
 
 static void close_if_wanted(struct world *w)
@@ -47,6 +55,7 @@ static void on_exit_of(void *arg, uint32_t proc, const struct process_exit *exit
     struct world *w = arg;
     w->procs[proc].exits++;
     w->procs[proc].exit = *exit_of;
+    told(w);
     close_if_wanted(w);
 }
 
@@ -54,6 +63,7 @@ static void on_line(void *arg, uint32_t proc, const char *line)
 {
     struct world *w = arg;
     w->procs[proc].lines++;
+    told(w);
     assert_int_equal(buf_printf(&w->procs[proc].text, "%s\n", line), ERR_OK);
     close_if_wanted(w);
 }
@@ -63,14 +73,17 @@ static void on_lost(void *arg, const char *why)
     struct world *w = arg;
     assert_false(w->lost);
     w->lost = true;
+    told(w);
     snprintf(w->why, sizeof w->why, "%s", why);
     close_if_wanted(w);
 }
 
 static void on_deadline(uv_timer_t *timer)
 {
+    char alive[1024];
     (void)timer;
-    fail_msg("nothing happened for %d ms", WORLD_DEADLINE_MS);
+    fail_msg("nothing happened for %d ms; below us live: %s", WORLD_DEADLINE_MS,
+             cull_describe(alive, sizeof alive));
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
@@ -83,8 +96,10 @@ void world_init(struct world *w, const struct world_options *options)
     assert_non_null(mkdtemp(w->dir));
     snprintf(w->mark, sizeof w->mark, "WORLD_MARK=%d.%u.%llu", (int)getpid(), count++,
              (unsigned long long)clock_now_ns());
-    for (size_t i = 0; i < WORLD_PROCS; i++)
-        buf_init(&w->procs[i].text, 64u * 1024u * 1024u);
+    for (size_t i = 0; i < WORLD_PROCS; i++) {
+        w->procs[i].world = w;
+        buf_init(&w->procs[i].text, (size_t)64 * 1024 * 1024);
+    }
     assert_int_equal(uv_loop_init(&w->loop), 0);
     assert_int_equal(uv_timer_init(&w->loop, &w->deadline), 0);
     assert_int_equal(uv_timer_start(&w->deadline, on_deadline, WORLD_DEADLINE_MS, 0), 0);
@@ -175,6 +190,7 @@ static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns,
     struct world_proc *p = arg;
     assert_false(p->answered);
     p->answered = true;
+    told(p->world);
     p->start_error = e;
     p->pid = pid;
     p->spawned_at_ns = spawned_at_ns;

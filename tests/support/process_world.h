@@ -12,6 +12,7 @@
 #define WORLD_PROCS       80u
 
 struct world_proc {
+    struct world *world;
     bool answered; /* the start callback ran */
     enum err start_error;
     char start_text[1024];
