@@ -113,8 +113,8 @@ check-format: ## clang-format has nothing to say
 	$(Q)clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 
 check-lint: $(GEN).h ## clang-tidy and cppcheck have nothing to say
-	$(Q)clang-tidy --quiet $$(git ls-files 'common/*.c' 'proto/*.c' 'agent/*.c' 'controller/*.c') -- \
-	    $(DEFS) $(INCLUDES) -std=c11
+	$(Q)git ls-files 'common/*.c' 'proto/*.c' 'agent/*.c' 'controller/*.c' | \
+	    xargs -P 2 -I{} clang-tidy --quiet {} -- $(DEFS) $(INCLUDES) -std=c11
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
 	    -I. --suppress=missingIncludeSystem common proto agent controller
 
