@@ -111,12 +111,14 @@ char *task_with_log_tail(struct task *t, uint32_t proc, const char *what)
 {
     char *tail = t->set != NULL ? process_read_log_tail(t->set, proc, LOG_TAIL_LINES) : NULL;
     char *text;
-    if (tail == NULL || tail[strspn(tail, " \t\r\n")] == '\0') {
+    size_t used = tail != NULL ? strlen(tail) : 0;
+    while (used > 0 && strchr(" \t\r\n", tail[used - 1]) != NULL)
+        tail[--used] = '\0';
+    if (used == 0) {
         text = mem_printf("%s; it printed nothing", what);
     } else {
         size_t room = LIMIT_TEXT_BYTES - 64 - strlen(what);
-        size_t len = strlen(tail);
-        const char *last = tail + (len > room ? len - room : 0);
+        const char *last = tail + (used > room ? used - room : 0);
         while (((unsigned char)*last & 0xc0) == 0x80)
             last++; /* not inside a character */
         text = mem_printf("%s; its last output:\n%s", what, last);
