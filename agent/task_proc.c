@@ -117,7 +117,8 @@ char *task_with_log_tail(struct task *t, uint32_t proc, const char *what)
     if (used == 0) {
         text = mem_printf("%s; it printed nothing", what);
     } else {
-        size_t room = LIMIT_TEXT_BYTES - 64 - strlen(what);
+        size_t taken = strlen(what) + 64;
+        size_t room = taken < LIMIT_TEXT_BYTES ? LIMIT_TEXT_BYTES - taken : 0;
         const char *last = tail + (used > room ? used - room : 0);
         while (((unsigned char)*last & 0xc0) == 0x80)
             last++; /* not inside a character */

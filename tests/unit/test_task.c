@@ -318,6 +318,23 @@ static void test_server_that_exits_first(void **state)
     assert_int_equal(answers_to(f, number), 1);
 }
 
+static void test_long_causes_are_cut(void **state)
+{
+    struct fixture *f = *state;
+    struct msg_start s = http_start(1, free_port());
+    char label[LIMIT_TEXT_BYTES + 100];
+    memset(label, 'l', sizeof label - 1);
+    label[sizeof label - 1] = '\0';
+    s.label = label; /* leaves no room for the log */
+    expect_done(wait_answer(f, start_shell(f, s, "echo no room; exit 1")), ERR_FAILED,
+                "ended with status 1; its last");
+    s = http_start(2, free_port());
+    const char *script = "head -c 20000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1";
+    const struct msg_event *e = wait_answer(f, start_shell(f, s, script));
+    expect_done(e, ERR_FAILED, "xxx\nthe end");
+    assert_true(strlen(e->text) <= LIMIT_TEXT_BYTES);
+}
+
 static void test_server_that_goes_into_the_background(void **state)
 {
     struct fixture *f = *state;
@@ -716,6 +733,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_server_starts_and_stops, setup, teardown),
         cmocka_unit_test_setup_teardown(test_port_in_use_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_server_that_exits_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_causes_are_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_server_that_goes_into_the_background, setup, teardown),
         cmocka_unit_test_setup_teardown(test_server_that_is_never_ready, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stop_before_it_is_ready, setup, teardown),
