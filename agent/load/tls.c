@@ -69,7 +69,7 @@ static enum err load_trust(struct tls_config *c, const char *ca_file, struct err
                        "TLS: this system has no CA certificates: give --ca FILE or --insecure");
     int rc = mbedtls_x509_crt_parse_file(&c->trusted, ca_file); /* positive: how many were not understood */
     if (rc < 0 || c->trusted.raw.p == NULL)
-        return fail(d, ERR_INVALID, ca_file, rc);
+        return err_prefix(d, fail(d, ERR_INVALID, ca_file, rc), "cannot read CA certificates");
     return ERR_OK;
 }
 
