@@ -88,7 +88,7 @@ static void compare_header(struct buf *out, const struct msg_match *m, const str
 static void compare_body(struct buf *out, const struct msg_match *m, const struct http_response *answer)
 {
     const char *got = answer->body.len > 0 ? answer->body.data : "";
-    bool whole = answer->body_bytes == answer->body.len;
+    bool whole = answer->framing.body_len == answer->body.len;
     if (m->kind == MSG_MATCH_NONE ||
         (matches(m, got, answer->body.len) && (whole || m->kind == MSG_MATCH_CONTAINS)))
         return;
@@ -99,7 +99,7 @@ static void compare_body(struct buf *out, const struct msg_match *m, const struc
     if (buf_append_text(out, ", got ") != ERR_OK)
         return;
     show(out, got, answer->body.len);
-    say_size(out, answer->body_bytes);
+    say_size(out, answer->framing.body_len);
     if (!whole && m->kind == MSG_MATCH_CONTAINS &&
         buf_printf(out, ", of which the first %zu bytes were searched", answer->body.len) != ERR_OK)
         return;
@@ -115,16 +115,16 @@ char *check_difference(const struct msg_check *expected, const struct http_respo
 {
     struct buf out;
     buf_init(&out, LIMIT_TEXT_BYTES);
-    if (expected->status != 0 && answer->status != expected->status &&
-        buf_printf(&out, "status: expected %u, got %u", expected->status, answer->status) != ERR_OK)
+    if (expected->status != 0 && answer->framing.status != expected->status &&
+        buf_printf(&out, "status: expected %u, got %u", expected->status, answer->framing.status) != ERR_OK)
         return buf_take(&out);
     for (size_t i = 0; i < expected->header_count; i++)
         compare_header(&out, &expected->headers[i], answer);
     compare_body(&out, &expected->body, answer);
-    if (expected->has_body_bytes && answer->body_bytes != expected->body_bytes) {
+    if (expected->has_body_bytes && answer->framing.body_len != expected->body_bytes) {
         say(&out, "body size: expected exactly ");
         if (buf_printf(&out, "%llu bytes, got %llu", (unsigned long long)expected->body_bytes,
-                       (unsigned long long)answer->body_bytes) != ERR_OK)
+                       (unsigned long long)answer->framing.body_len) != ERR_OK)
             return buf_take(&out);
     }
     return buf_take(&out);

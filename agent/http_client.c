@@ -220,7 +220,7 @@ static void on_timeout(uv_timer_t *timer)
     if (http_response_has_head(&c->response))
         err_set(&d, ERR_TIMEOUT,
                 "%s port %u: the answer was not complete after %s: %llu bytes of its body came", c->host,
-                c->port, text, (unsigned long long)c->response.body_bytes);
+                c->port, text, (unsigned long long)c->response.framing.body_len);
     else
         err_set(&d, ERR_TIMEOUT, "%s port %u: no answer within %s", c->host, c->port, text);
     end(c, ERR_TIMEOUT, &d);
@@ -242,7 +242,7 @@ static enum err append_headers(struct buf *out, const struct msg_headers *header
     for (size_t i = 0; headers != NULL && i < headers->count; i++) {
         const char *name = msg_text(headers->items[i].name);
         const char *value = msg_text(headers->items[i].value);
-        if (!http_is_token(name, strlen(name)) || !text_is_printable(value, true))
+        if (!response_is_token(name, strlen(name)) || !text_is_printable(value, true))
             return err_set(d, ERR_INVALID, "request header \"%.80s\" is not a valid HTTP header", name);
         if (strcasecmp(name, "content-length") == 0 || strcasecmp(name, "transfer-encoding") == 0)
             return err_set(d, ERR_INVALID, "request header %s: the length is set by the body itself", name);
@@ -255,7 +255,7 @@ static enum err append_headers(struct buf *out, const struct msg_headers *header
 
 static enum err build_request(const struct http_client_options *o, struct buf *out, struct err_detail *d)
 {
-    if (!http_is_token(o->method, strlen(o->method)))
+    if (!response_is_token(o->method, strlen(o->method)))
         return err_set(d, ERR_INVALID, "request method \"%.40s\" is not an HTTP method", o->method);
     if (o->path[0] != '/' || !text_is_printable(o->path, false))
         return err_set(d, ERR_INVALID, "request path \"%.200s\": it begins with / and holds no blanks",

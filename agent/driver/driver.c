@@ -1,6 +1,6 @@
 #include "agent/driver/driver.h"
 
-#include "agent/http_response.h"
+#include "common/response.h"
 #include "common/mem.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ enum err driver_check_headers(const struct msg_headers *headers, struct err_deta
     for (size_t i = 0; i < headers->count; i++) {
         const char *name = msg_text(headers->items[i].name);
         const char *value = msg_text(headers->items[i].value);
-        bool good = http_is_token(name, strlen(name));
+        bool good = response_is_token(name, strlen(name));
         for (const unsigned char *c = (const unsigned char *)value; *c != '\0'; c++)
             good = good && (*c >= 0x20 || *c == '\t') && *c != 0x7f;
         if (!good)

@@ -216,7 +216,8 @@ static void on_answer_bytes(struct worker *w, struct conn *c, const struct conn_
         at = w->quick.head_len;
     }
     bool hashing = c->request->expect.has_hash;
-    at += response_feed(r, in->data + at, in->len - at, hashing ? on_body : NULL, c->sum);
+    const struct response_sink sum = {.arg = c->sum, .on_body = on_body};
+    at += response_feed(r, in->data + at, in->len - at, hashing ? &sum : NULL);
     if (r->fault != RESPONSE_NONE) {
         on_framing_fault(w, c);
     } else if (r->state == RESPONSE_DONE) {

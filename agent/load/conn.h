@@ -5,7 +5,7 @@
  * worker's array for the whole run, reconnecting as needed. Worker's thread only.
  */
 #include "agent/load/fault.h"
-#include "agent/load/response.h"
+#include "common/response.h"
 #include "agent/load/tls.h"
 
 struct request;

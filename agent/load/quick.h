@@ -5,7 +5,7 @@
  * second). Comparing takes a few nanoseconds where parsing takes a hundred, and is exactly as strict:
  * equal bytes have equal meaning. Owned by one worker.
  */
-#include "agent/load/response.h"
+#include "common/response.h"
 
 #define QUICK_HEAD_BYTES_MAX 2048u
 

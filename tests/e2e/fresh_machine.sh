@@ -23,6 +23,7 @@ echo "base system"
 debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$work/base" "$mirror" >"$work/debootstrap.log" 2>&1 ||
     { tail -5 "$work/debootstrap.log"; exit 1; }
 cp /etc/resolv.conf "$work/base/etc/" 2>/dev/null || :
+echo "127.0.0.1 localhost $(hostname)" >"$work/base/etc/hosts"
 
 # machine NAME USER: a copy of the base, and in it, in namespaces that end with it, the two commands.
 machine() {

@@ -4,7 +4,7 @@
  * The first byte chooses the method and the sizes of the pieces.
  */
 #include "agent/load/quick.h"
-#include "agent/load/response.h"
+#include "common/response.h"
 #include "common/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -16,7 +16,7 @@ static size_t feed_all(struct response *r, bool to_head, const uint8_t *data, si
     for (size_t at = 0; at < len && r->fault == RESPONSE_NONE && r->state != RESPONSE_DONE; at += piece) {
         size_t n = len - at < piece ? len - at : piece;
         uint8_t *copy = mem_dup(data + at, n); /* of the exact size: reading on is caught */
-        eaten += response_feed(r, copy, n, NULL, NULL);
+        eaten += response_feed(r, copy, n, NULL);
         free(copy);
     }
     return eaten;

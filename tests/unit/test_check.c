@@ -149,7 +149,7 @@ static void test_broken_answers(void **state)
     expect_difference(&check, "HTTP/1.1 200 OK\r\nConte", true, "closed before the answer's head");
     expect_difference(&check, OK_HEAD "Content-Length: 2\r\n\r\nHi!!", false, "more bytes than");
     expect_difference(&check, OK_HEAD "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\nHi", false,
-                      "both Content-Length and Transfer-Encoding");
+                      "Content-Length and Transfer-Encoding are both given");
 }
 
 static void test_reset_is_no_end_of_a_body(void **state)

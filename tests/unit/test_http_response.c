@@ -36,12 +36,10 @@ static const struct sample samples[] = {
     /* not HTTP/1 */
     {"SSH-2.0-OpenSSH_9.2\r\n", .e = ERR_INVALID},
     {"HTTP/2.0 200 OK\r\n\r\n", .e = ERR_INVALID},
-    {"HTTP/1.2 200 OK\r\n\r\n", .e = ERR_INVALID},
     {"http/1.1 200 OK\r\n\r\n", .e = ERR_INVALID},
     {"HTTP/1.1 20 OK\r\n\r\n", .e = ERR_INVALID},
     {"HTTP/1.1 2000 OK\r\n\r\n", .e = ERR_INVALID},
     {"HTTP/1.1 099 OK\r\n\r\n", .e = ERR_INVALID},
-    {"HTTP/1.1 600 OK\r\n\r\n", .e = ERR_INVALID},
     {"HTTP/1.1  200 OK\r\n\r\n", .e = ERR_INVALID},
     {"\r\nHTTP/1.1 200 OK\r\n\r\n", .e = ERR_INVALID},
     {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", .e = ERR_INVALID},
@@ -110,8 +108,8 @@ static void test_samples_in_pieces(void **state)
             fail_msg("%s: %s (%s), expected %s", s->input, err_text(e), d.text, err_text(s->e));
         if (e == ERR_OK) {
             assert_true(http_response_is_done(&r));
-            assert_int_equal(r.status, s->status);
-            assert_int_equal(r.body_bytes, strlen(s->body));
+            assert_int_equal(r.framing.status, s->status);
+            assert_int_equal(r.framing.body_len, strlen(s->body));
             assert_memory_equal(r.body.len > 0 ? r.body.data : "", s->body, strlen(s->body));
         }
         http_response_fini(&r);
@@ -129,7 +127,7 @@ static void test_headers_are_lowered_and_trimmed(void **state)
     assert_string_equal(r.headers.items[0].name, "x-name");
     assert_string_equal(r.headers.items[0].value, "a b");
     assert_string_equal(r.headers.items[1].value, "");
-    assert_int_equal(r.body_bytes, 3);
+    assert_int_equal(r.framing.body_len, 3);
     assert_int_equal(r.body.len, 0); /* nothing is kept, everything is counted */
     http_response_fini(&r);
 }
@@ -158,10 +156,9 @@ static void test_limits(void **state)
     (void)state;
     assert_int_equal(feed_lines(LIMIT_HEADERS, 10), ERR_OK);
     assert_int_equal(feed_lines(LIMIT_HEADERS + 1, 10), ERR_TOO_BIG);
-    assert_int_equal(feed_lines(1, LIMIT_HEADER_BYTES), ERR_OK);
-    assert_int_equal(feed_lines(1, LIMIT_HEADER_BYTES + 1), ERR_TOO_BIG);
-    assert_int_equal(feed_lines(3, LIMIT_HEADER_BYTES), ERR_OK);
-    assert_int_equal(feed_lines(4, LIMIT_HEADER_BYTES), ERR_TOO_BIG);
+    size_t room = RESPONSE_HEAD_BYTES_MAX - strlen("HTTP/1.1 200 OK\r\n") - strlen(CRLF);
+    assert_int_equal(feed_lines(1, room), ERR_OK);
+    assert_int_equal(feed_lines(1, room + 1), ERR_TOO_BIG);
 }
 
 static void test_body_is_kept_up_to_its_limit(void **state)
@@ -172,7 +169,7 @@ static void test_body_is_kept_up_to_its_limit(void **state)
     const char *text =
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
     assert_int_equal(http_response_feed(&r, text, strlen(text), NULL), ERR_OK);
-    assert_int_equal(r.body_bytes, 6);
+    assert_int_equal(r.framing.body_len, 6);
     assert_int_equal(r.body.len, 4);
     assert_memory_equal(r.body.data, "abcd", 4);
     http_response_fini(&r);

@@ -1,4 +1,4 @@
-#include "agent/load/response.h"
+#include "common/response.h"
 
 #include <strings.h>
 
@@ -163,4 +163,33 @@ enum response_fault response_head_parse(const uint8_t *head, size_t len, struct 
     if (out->chunked && out->has_length)
         return RESPONSE_LENGTH_AND_CHUNKED;
     return RESPONSE_NONE;
+}
+
+bool response_next_header(const uint8_t *head, size_t len, size_t *at, struct response_header *out)
+{
+    struct span rest = {head + *at, len - *at};
+    struct span line;
+    if (*at == 0) /* the status line */
+        must(next_line(&rest, &line) == RESPONSE_NONE);
+    must(next_line(&rest, &line) == RESPONSE_NONE);
+    *at = len - rest.len;
+    if (line.len == 0)
+        return false;
+    const uint8_t *colon = memchr(line.at, ':', line.len);
+    must(colon != NULL);
+    size_t name_len = (size_t)(colon - line.at);
+    struct span value = span_trim((struct span){colon + 1, line.len - name_len - 1});
+    *out = (struct response_header){.name = (const char *)line.at,
+                                    .name_len = name_len,
+                                    .value = (const char *)value.at,
+                                    .value_len = value.len};
+    return true;
+}
+
+bool response_is_token(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!is_token_byte((uint8_t)text[i]))
+            return false;
+    return len > 0;
 }

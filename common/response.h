@@ -1,9 +1,9 @@
-#ifndef AGENT_LOAD_RESPONSE_H
-#define AGENT_LOAD_RESPONSE_H
+#ifndef COMMON_RESPONSE_H
+#define COMMON_RESPONSE_H
 /*
  * HTTP/1.x response framing, strict and incremental (RFC 9112 sections 4 to 7 and 9.3): where an answer
- * begins and ends, its status, and whether the connection lives on. Bodies are counted, not kept.
- * One reader per connection; one thread.
+ * begins and ends, its status, and whether the connection lives on. Nothing is kept: a sink may look at head
+ * and body as they come. One reader per connection; one thread.
  */
 #include "common/buf.h"
 #include "common/err.h"
@@ -66,7 +66,14 @@ enum response_state {
     RESPONSE_DONE,
 };
 
-typedef void response_body_fn(void *arg, const uint8_t *data, size_t len);
+/* Who wants to see what is read; either call may be NULL. */
+struct response_sink {
+    void *arg;
+    /* The final head, whole and well formed, its empty line included. */
+    void (*on_head)(void *arg, const uint8_t *head, size_t len);
+    /* Body bytes as they come, without chunk framing. */
+    void (*on_body)(void *arg, const uint8_t *data, size_t len);
+};
 
 struct response {
     uint8_t state; /* enum response_state */
@@ -76,6 +83,7 @@ struct response {
     bool keep_alive;
     bool chunk_has_digit;
     bool after_cr;        /* in a trailer: the last byte was CR */
+    bool named;           /* in a trailer: the line has had its colon */
     uint16_t status;      /* 0 until the final head is read */
     uint16_t line_len;    /* of the chunk-size or trailer line being read */
     uint16_t trailer_len; /* of all trailers */
@@ -90,10 +98,9 @@ void response_init(struct response *r, bool to_head);
 void response_fini(struct response *r);
 
 /* Eats what belongs to this response and returns how many bytes that was; the rest is surplus. Look at
- * `state` (RESPONSE_DONE) and `fault` afterwards; after a fault nothing more may be fed. Body bytes are
- * passed to `on_body` (may be NULL) as they come. */
-size_t response_feed(struct response *r, const uint8_t *data, size_t len, response_body_fn *on_body,
-                     void *arg);
+ * `state` (RESPONSE_DONE) and `fault` afterwards; after a fault nothing more may be fed. `sink` may be NULL.
+ */
+size_t response_feed(struct response *r, const uint8_t *data, size_t len, const struct response_sink *sink);
 
 /* In place of feeding a head that is known already: as if `h` had just been read. */
 void response_begin(struct response *r, const struct response_head *h);
@@ -111,6 +118,19 @@ enum response_fault response_head_parse(const uint8_t *head, size_t len, struct 
 size_t response_head_len(const uint8_t *data, size_t len);
 
 const char *response_fault_text(enum response_fault f);
+
+/* The next header line of a well-formed head: `*at` starts at 0 and moves on. False after the last. The spans
+ * are borrowed from `head`; the value has no blanks around it. */
+struct response_header {
+    const char *name;
+    size_t name_len;
+    const char *value;
+    size_t value_len;
+};
+bool response_next_header(const uint8_t *head, size_t len, size_t *at, struct response_header *out);
+
+/* Whether `len` bytes are an RFC 9110 token (method and header names). */
+bool response_is_token(const char *text, size_t len);
 
 /* True before the first byte of a final or interim head has come. */
 static inline bool response_untouched(const struct response *r)

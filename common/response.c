@@ -1,4 +1,4 @@
-#include "agent/load/response.h"
+#include "common/response.h"
 
 #include "common/mem.h"
 
@@ -54,23 +54,27 @@ void response_begin(struct response *r, const struct response_head *h)
     }
 }
 
-static void take_head(struct response *r, const uint8_t *head, size_t len)
+static void take_head(struct response *r, const uint8_t *head, size_t len, const struct response_sink *sink)
 {
     struct response_head h;
     enum response_fault f =
         len <= RESPONSE_HEAD_BYTES_MAX ? response_head_parse(head, len, &h) : RESPONSE_HEAD_TOO_BIG;
-    if (f != RESPONSE_NONE)
+    if (f != RESPONSE_NONE) {
         fail(r, f);
-    else if (h.status == 101)
+    } else if (h.status == 101) {
         fail(r, RESPONSE_SWITCHING);
-    else if (h.status >= 200)
+    } else if (h.status >= 200) {
         response_begin(r, &h);
-    else if (++r->interim_count > RESPONSE_INTERIM_MAX)
+        if (sink != NULL && sink->on_head != NULL)
+            sink->on_head(sink->arg, head, len);
+    } else if (++r->interim_count > RESPONSE_INTERIM_MAX) {
         fail(r, RESPONSE_INTERIM_TOO_MANY);
+    }
 }
 
 /* Collects a head that came in pieces. Returns the bytes of `data` that belong to it. */
-static size_t feed_partial(struct response *r, const uint8_t *data, size_t len)
+static size_t feed_partial(struct response *r, const uint8_t *data, size_t len,
+                           const struct response_sink *sink)
 {
     if (r->partial == NULL) {
         r->partial = mem_zalloc(1, sizeof *r->partial);
@@ -89,7 +93,7 @@ static size_t feed_partial(struct response *r, const uint8_t *data, size_t len)
         return take;
     }
     size_t head_len = from + end;
-    take_head(r, (const uint8_t *)b->data, head_len);
+    take_head(r, (const uint8_t *)b->data, head_len, sink);
     response_fini(r);
     return head_len - before;
 }
@@ -103,30 +107,29 @@ static bool starts_wrong(const struct response *r, const uint8_t *data, size_t l
     return false;
 }
 
-static size_t feed_head(struct response *r, const uint8_t *data, size_t len)
+static size_t feed_head(struct response *r, const uint8_t *data, size_t len, const struct response_sink *sink)
 {
     if (starts_wrong(r, data, len)) {
         fail(r, RESPONSE_STATUS_LINE);
         return 0;
     }
     if (r->partial != NULL)
-        return feed_partial(r, data, len);
+        return feed_partial(r, data, len, sink);
     size_t head_len = response_head_len(data, len);
     if (head_len == 0)
-        return feed_partial(r, data, len);
-    take_head(r, data, head_len);
+        return feed_partial(r, data, len, sink);
+    take_head(r, data, head_len, sink);
     return head_len;
 }
 
-static size_t feed_body(struct response *r, const uint8_t *data, size_t len, response_body_fn *on_body,
-                        void *arg)
+static size_t feed_body(struct response *r, const uint8_t *data, size_t len, const struct response_sink *sink)
 {
     size_t n = len;
     if (r->state != RESPONSE_UNTIL_CLOSE && n > r->remaining)
         n = (size_t)r->remaining;
     r->body_len += n;
-    if (on_body != NULL)
-        on_body(arg, data, n);
+    if (sink != NULL && sink->on_body != NULL)
+        sink->on_body(sink->arg, data, n);
     if (r->state == RESPONSE_UNTIL_CLOSE)
         return n;
     r->remaining -= n;
@@ -182,13 +185,20 @@ static void feed_trailer(struct response *r, uint8_t c)
             r->state = RESPONSE_DONE;
         r->line_len = 0;
         r->after_cr = false;
+        r->named = false;
     } else if (r->after_cr) {
         fail(r, RESPONSE_HEADER_LINE);
     } else if (c == '\r') {
         r->after_cr = true;
+        if (r->line_len != 0 && !r->named)
+            fail(r, RESPONSE_HEADER_LINE);
     } else if (r->line_len == 0 && (c == ' ' || c == '\t')) {
         fail(r, RESPONSE_FOLDING);
+    } else if (r->named ? (c < ' ' && c != '\t') || c == 0x7f
+                        : !(c == ':' && r->line_len != 0) && !response_is_token((const char *)&c, 1)) {
+        fail(r, RESPONSE_HEADER_LINE);
     } else {
+        r->named = r->named || c == ':';
         r->line_len++;
     }
 }
@@ -240,16 +250,15 @@ static void feed_framing(struct response *r, uint8_t c)
     }
 }
 
-size_t response_feed(struct response *r, const uint8_t *data, size_t len, response_body_fn *on_body,
-                     void *arg)
+size_t response_feed(struct response *r, const uint8_t *data, size_t len, const struct response_sink *sink)
 {
     size_t at = 0;
     while (at < len && r->state != RESPONSE_DONE && r->fault == RESPONSE_NONE) {
         if (r->state == RESPONSE_AT_HEAD)
-            at += feed_head(r, data + at, len - at);
+            at += feed_head(r, data + at, len - at, sink);
         else if (r->state == RESPONSE_IN_LENGTH || r->state == RESPONSE_IN_CHUNK ||
                  r->state == RESPONSE_UNTIL_CLOSE)
-            at += feed_body(r, data + at, len - at, on_body, arg);
+            at += feed_body(r, data + at, len - at, sink);
         else
             feed_framing(r, data[at++]);
     }
