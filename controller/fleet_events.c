@@ -68,14 +68,11 @@ void fleet_push(struct fleet *f, struct fleet_agent *a, void *request, const str
         return;
     }
     bool late = push->incarnation != a->incarnation;
-    a->push = request;
-    a->push_since_ns = now_ns;
-    a->push_is_late = late;
-    a->push_upto = 0;
+    uint64_t upto = 0;
     for (size_t i = 0; i < push->count; i++) {
         const struct msg_event *e = &push->items[i];
-        if (e->number > a->push_upto)
-            a->push_upto = e->number;
+        if (e->number > upto)
+            upto = e->number;
         if (late) {
             if (is_result(e->kind))
                 keep_late(f, a, push->incarnation, e);
@@ -90,6 +87,11 @@ void fleet_push(struct fleet *f, struct fleet_agent *a, void *request, const str
         a->delivered = e->number;
         deliver(f, a, e);
     }
+    /* Only now is it there to be answered: what it brought is borrowed from it. */
+    a->push = request;
+    a->push_since_ns = now_ns;
+    a->push_is_late = late;
+    a->push_upto = upto;
     fleet_agent_answer_push(f, a, false);
 }
 

@@ -3,7 +3,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "controller/run.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -29,6 +28,7 @@ struct job {
     size_t host_count;
     pthread_t thread;
     struct run_outcome outcome;
+    bool storing; /* the outcome is on its way into the store */
 };
 
 struct job_table {
@@ -155,7 +155,9 @@ static void tell_when_stopped(struct job_table *t)
     if (!t->stopping || t->stopped_cb == NULL)
         return;
     for (const struct job *j = t->jobs; j != NULL; j = j->next) {
-        if (j->state != JOB_QUEUED)
+        bool waits =
+            j->state == JOB_QUEUED || (j->state == JOB_ENDED && !j->storing && j->cancel_cause == NULL);
+        if (!waits)
             return;
     }
     void (*cb)(void *arg) = t->stopped_cb;
@@ -317,14 +319,19 @@ static bool try_start(struct job_table *t, struct job *j)
     return ok;
 }
 
+static void retire(struct job_table *t, struct job *j);
+
 static void schedule(struct job_table *t)
 {
     t->schedule_wanted = false;
     if (t->stopping)
         return;
-    for (struct job *j = t->jobs; j != NULL; j = j->next) {
+    for (struct job *j = t->jobs, *next = NULL; j != NULL; j = next) {
+        next = j->next;
         if (j->state == JOB_QUEUED)
             (void)try_start(t, j);
+        else if (j->state == JOB_ENDED && j->cancel_cause == NULL)
+            retire(t, j);
     }
 }
 
@@ -350,13 +357,45 @@ static void settle_all(struct job_table *t, struct job *j)
         fleet_settle(t->fleet, j->hosts[i].agent, j->hosts[i].incarnation, j->hosts[i].last_event);
 }
 
+static void store_outcome(struct store *s, void *arg)
+{
+    struct job *j = arg;
+    struct err_detail d;
+    const struct run_outcome *o = &j->outcome;
+    j->outcome.stored = store_set_job_state(s, j->spec->id, o->state, o->cause, o->exit_code, &d) == ERR_OK;
+}
+
+static void on_outcome_stored(void *arg)
+{
+    struct job *j = arg;
+    struct job_table *t = j->table;
+    j->storing = false;
+    if (j->outcome.stored)
+        remove_job(t, j);
+    tell_when_stopped(t);
+}
+
+/* A job leaves the table when its end stands in the store. */
+static void retire(struct job_table *t, struct job *j)
+{
+    if (j->outcome.stored) {
+        remove_job(t, j);
+    } else if (!j->storing) {
+        j->storing = true;
+        clerk_do(t->clerk, store_outcome, on_outcome_stored, j);
+    }
+}
+
 static void end_job(struct job_table *t, struct job *j)
 {
     must(pthread_join(j->thread, NULL) == 0);
     must(job_handle(j, JOB_INPUT_END));
     settle_all(t, j);
     fleet_release(t->fleet, j->spec->id, clock_now_ns());
+    call_free(j->call);
+    j->call = NULL;
     t->schedule_wanted = true;
+    retire(t, j);
 }
 
 /* False when the thread has returned. */
@@ -394,10 +433,8 @@ static void on_wake(uv_async_t *async)
     struct job_table *t = async->data;
     for (struct job *j = t->jobs, *next = NULL; j != NULL; j = next) {
         next = j->next;
-        if (j->call != NULL && !drain(t, j)) {
+        if (j->call != NULL && !drain(t, j))
             end_job(t, j);
-            remove_job(t, j);
-        }
     }
     fleet_flush(t->fleet, clock_now_ns());
     if (t->schedule_wanted)
@@ -476,4 +513,10 @@ bool job_table_view(const struct job_table *t, const char *id, struct call_view 
 bool job_table_has(const struct job_table *t, const char *id)
 {
     return find(t, id) != NULL;
+}
+
+const struct run_outcome *job_table_unstored(const struct job_table *t, const char *id)
+{
+    const struct job *j = find(t, id);
+    return j != NULL && j->state == JOB_ENDED && j->cancel_cause == NULL ? &j->outcome : NULL;
 }

@@ -12,6 +12,7 @@
 #include "controller/clerk.h"
 #include "controller/fleet.h"
 #include "controller/job_spec.h"
+#include "controller/run.h"
 
 #include <uv.h>
 
@@ -73,6 +74,9 @@ NODISCARD enum err job_table_cancel(struct job_table *t, const char *id, const c
 /* What is going on in a live job; false when it is not alive. */
 bool job_table_view(const struct job_table *t, const char *id, struct call_view *out);
 bool job_table_has(const struct job_table *t, const char *id);
+/* How a job ended whose end could not be stored (the disk is full); NULL when there is no such. It is tried
+ * again with every change of the table. */
+const struct run_outcome *job_table_unstored(const struct job_table *t, const char *id);
 
 /* For the fleet's handlers. */
 void job_table_on_event(struct job_table *t, const char *id, uint32_t host, const struct msg_event *e);

@@ -217,6 +217,12 @@ static void answer_watch(struct operator_work *w)
     out->ok_per_s = live ? view.ok_per_s : 0;
     out->next_line = w->question.u.watch.after_line + w->lines.count;
     out->lines = w->lines;
+    const struct run_outcome *unstored = job_table_unstored(w->server->jobs, w->job.id);
+    if (unstored != NULL) {
+        out->state = (char *)(uintptr_t)store_job_state_name(unstored->state);
+        out->cause = (char *)(uintptr_t)unstored->cause;
+        out->exit_code = unstored->exit_code;
+    }
     link_answer(&w->request, &m);
 }
 

@@ -24,6 +24,9 @@ static enum err run_init(struct run *r, const struct run_options *o, struct err_
     e = store_windows_present(r->store, o->job, o->design->window_count, &r->present, d);
     if (e != ERR_OK)
         return e;
+    e = store_count_invalid(r->store, o->job, &r->windows_invalid, d);
+    if (e != ERR_OK)
+        return e;
     r->view.windows_total = o->mode == MSG_MODE_RUN ? (uint32_t)o->design->window_count : 0;
     for (size_t i = 0; i < o->design->window_count; i++)
         r->view.windows_done += r->present[i];
@@ -152,7 +155,11 @@ static void conclude(const struct run *r, enum err e, const struct err_detail *d
     } else if (r->first_failure[0] != '\0') {
         out->state = STORE_JOB_FAILED;
         out->exit_code = RUN_EXIT_FAILED;
-        snprintf(out->cause, sizeof(out->cause), "%s", r->first_failure);
+        if (r->targets_failed > 1)
+            snprintf(out->cause, sizeof(out->cause), "%u of %zu targets failed; the first: %s",
+                     r->targets_failed, r->e->target_count, r->first_failure);
+        else
+            snprintf(out->cause, sizeof(out->cause), "%s", r->first_failure);
     } else if (r->windows_invalid > 0) {
         out->state = STORE_JOB_DONE;
         out->exit_code = RUN_EXIT_FAILED;

@@ -41,9 +41,10 @@ struct run_outcome {
     enum store_job_state state;
     int32_t exit_code;
     char cause[LIMIT_TEXT_BYTES];
+    bool stored; /* the above stands in the store */
 };
 
-/* Blocking. The job's state stands in the store when it returns, if the store can still be written. */
+/* Blocking. */
 void run_job(const struct run_options *options, struct run_outcome *out);
 
 #endif

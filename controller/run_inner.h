@@ -60,7 +60,8 @@ struct run {
     struct run_server *servers; /* per target */
     struct run_server *server;  /* of the present target; never NULL */
     bool *present;              /* per window: has its final attempt */
-    uint32_t windows_invalid;
+    uint32_t targets_failed;
+    uint32_t windows_invalid; /* final ones, those of an earlier part of the job included */
     uint32_t next_proc;
     char first_failure[1024]; /* of the experiment */
 

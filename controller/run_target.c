@@ -32,6 +32,7 @@ enum err run_fail_target(struct run *r, uint32_t target, const char *why, struct
     char text[1024];
     snprintf(text, sizeof(text), "target '%s': %s", r->e->targets[target].name, why);
     r->targets[target].failed = true;
+    r->targets_failed++;
     run_experiment_failed(r, text);
     return run_say(r, d, "%s", text);
 }
@@ -49,7 +50,7 @@ static void describe_end(const struct msg_exited *x, const char *when, char *out
 }
 
 /* Why a START did not end as it should; "" when it did. Owned by the reply. */
-static const char *start_failure(const struct msg_event *e, char *text, size_t size)
+static const char *start_failure(const struct msg_event *e, const char *label, char *text, size_t size)
 {
     if (e->kind == MSG_EVENT_STARTED && e->code == ERR_OK)
         return "";
@@ -57,14 +58,63 @@ static const char *start_failure(const struct msg_event *e, char *text, size_t s
         describe_end(&e->u.exited, " before it was ready", text, size);
         return text;
     }
-    snprintf(text, size, "%s", msg_text(e->text)[0] ? msg_text(e->text) : err_text(e->code));
+    const char *why = msg_text(e->text)[0] ? msg_text(e->text) : err_text(e->code);
+    size_t len = strlen(label);
+    if (strncmp(why, label, len) == 0 && strncmp(why + len, ": ", 2) == 0)
+        why += len + 2; /* the sentence that it goes into names the target already */
+    snprintf(text, size, "%s", why);
     return text;
+}
+
+static void keep_log(struct run_server *s, const struct msg_exited *x)
+{
+    free(s->log);
+    s->log = mem_dup(x->log.data, x->log.len);
+    s->log_len = x->log.len;
+}
+
+/* The log of a run that has ended goes where its row is. */
+static enum err store_end(struct run *r, struct run_server *s, uint64_t rss_after, const char *error,
+                          struct err_detail *d)
+{
+    if (s->run_id == 0)
+        return ERR_OK;
+    enum err e = store_end_target_run(r->store, s->run_id, rss_after, error, s->log, s->log_len, d);
+    free(s->log);
+    s->log = NULL;
+    s->log_len = 0;
+    s->run_id = 0;
+    return e;
+}
+
+/* A fresh process of the target takes the place of the one before. */
+static void begin_process(struct run *r, uint32_t target, struct msg_start *s)
+{
+    s->proc = r->next_proc++;
+    r->server = &r->servers[target];
+    free(r->server->log);
+    *r->server = (struct run_server){.up = true, .target = target, .proc = s->proc};
 }
 
 static void free_words(struct msg_start *s)
 {
     mem_free_strings(&s->argv.items, &s->argv.count);
     mem_free_strings(&s->env.items, &s->env.count);
+}
+
+/* A failed build is a run of the target that never came to a start: it is stored with its log. */
+static enum err fail_build(struct run *r, uint32_t target, size_t step, const char *why, struct err_detail *d)
+{
+    const struct experiment_target *t = &r->e->targets[target];
+    char *text = mem_printf("build step %zu ('%s') failed: %s", step + 1, t->build[step].argv.items[0], why);
+    const struct store_target_run row = {.target = target, .error = text, .started_wall_ns = clock_wall_ns()};
+    enum err e = store_add_target_run(r->store, r->o->job, &row, &r->server->run_id, d);
+    if (e == ERR_OK)
+        e = run_fail_target(r, target, text, d);
+    if (e == ERR_OK)
+        e = store_end(r, r->server, 0, text, d);
+    free(text);
+    return e;
 }
 
 static enum err build_step(struct run *r, uint32_t target, size_t step, struct err_detail *d)
@@ -76,7 +126,7 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
     char *dir = resolve_dir(r, t);
     struct msg_command c = {.kind = MSG_COMMAND_START};
     struct msg_start *s = &c.u.start;
-    s->proc = r->next_proc++;
+    begin_process(r, target, s);
     s->label = label;
     experiment_fill_strings(&t->build[step].argv, r->server_address, &s->argv);
     experiment_fill_strings(&t->env, r->server_address, &s->env);
@@ -86,22 +136,14 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
     s->grace_ns = t->stop_grace_ns;
     run_doing(r, 0, "building '%s' (step %zu of %zu)", t->name, step + 1, t->build_count);
     enum err e = run_ask_one(r, r->server_host, &c, "build", RUN_BUILD_NS + RUN_COMMAND_NS, &reply, d);
+    r->server->up = false;
     if (e == ERR_OK) {
-        const char *why = start_failure(&reply.event, failure, sizeof(failure));
+        const char *why = start_failure(&reply.event, label, failure, sizeof(failure));
         /* A build step is meant to end: status 0 is success however it is told. */
         bool ended_well = reply.event.kind == MSG_EVENT_EXITED && reply.event.u.exited.status == 0 &&
                           reply.event.u.exited.signal == 0;
-        if (why[0] != '\0' && !ended_well) {
-            char *text =
-                mem_printf("build step %zu ('%s') failed: %s", step + 1, t->build[step].argv.items[0], why);
-            const struct store_target_run row = {
-                .target = target, .error = text, .started_wall_ns = clock_wall_ns()};
-            int64_t id = 0;
-            e = store_add_target_run(r->store, r->o->job, &row, &id, d);
-            if (e == ERR_OK)
-                e = run_fail_target(r, target, text, d);
-            free(text);
-        }
+        if (why[0] != '\0' && !ended_well)
+            e = fail_build(r, target, step, why, d);
     }
     run_reply_fini(&reply);
     free_words(s);
@@ -124,13 +166,6 @@ enum err run_build_all(struct run *r, struct err_detail *d)
 
 /* ---- start --------------------------------------------------------------------------------------- */
 
-static void keep_log(struct run_server *s, const struct msg_exited *x)
-{
-    free(s->log);
-    s->log = mem_dup(x->log.data, x->log.len);
-    s->log_len = x->log.len;
-}
-
 void run_server_ended(struct run *r, const struct msg_exited *x)
 {
     for (size_t t = 0; t < r->e->target_count; t++) {
@@ -146,23 +181,8 @@ void run_server_ended(struct run *r, const struct msg_exited *x)
     }
 }
 
-/* The log of a run that has ended goes where its row is. */
-static enum err store_end(struct run *r, struct run_server *s, uint64_t rss_after, const char *error,
-                          struct err_detail *d)
-{
-    if (s->run_id == 0)
-        return ERR_OK;
-    enum err e = store_end_target_run(r->store, s->run_id, rss_after, error, s->log, s->log_len, d);
-    free(s->log);
-    s->log = NULL;
-    s->log_len = 0;
-    s->run_id = 0;
-    return e;
-}
-
 static void fill_start(struct run *r, const struct experiment_target *t, char *dir, struct msg_start *s)
 {
-    s->proc = r->next_proc++;
     s->label = t->name;
     experiment_fill_strings(&t->start, r->server_address, &s->argv);
     experiment_fill_strings(&t->env, r->server_address, &s->env);
@@ -186,9 +206,7 @@ static enum err start_process(struct run *r, uint32_t target, struct store_targe
     char *dir = resolve_dir(r, t);
     struct msg_command c = {.kind = MSG_COMMAND_START};
     fill_start(r, t, dir, &c.u.start);
-    r->server = &r->servers[target];
-    free(r->server->log);
-    *r->server = (struct run_server){.up = true, .target = target, .proc = c.u.start.proc};
+    begin_process(r, target, &c.u.start);
     row->started_wall_ns = clock_wall_ns();
     enum err e =
         run_ask_one(r, r->server_host, &c, "start a target", t->ready.timeout_ns + RUN_COMMAND_NS, &reply, d);
@@ -196,7 +214,7 @@ static enum err start_process(struct run *r, uint32_t target, struct store_targe
         e = err_set(d, ERR_BUSY, "agent '%s', target '%s': %s", run_agent_name(r, r->server_host), t->name,
                     msg_text(reply.event.text));
     } else if (e == ERR_OK) {
-        const char *text = start_failure(&reply.event, failure, sizeof(failure));
+        const char *text = start_failure(&reply.event, t->name, failure, sizeof(failure));
         if (text[0] != '\0') {
             *why = mem_strdup(text);
             r->server->up = false;

@@ -229,6 +229,15 @@ static enum err generator_failure(struct run *r, struct run_window *x, char **wh
     return ERR_OK;
 }
 
+/* Counters that were read long before or after the window's edges (the link was cut then) say nothing about
+ * it: within a quarter of its length is near enough. */
+static bool fits_window(const struct run_cpu_host *h, uint64_t duration_ns)
+{
+    uint64_t interval_ns = 0;
+    return run_cpu_interval(h, &interval_ns) && interval_ns >= duration_ns - duration_ns / 4 &&
+           interval_ns <= duration_ns + duration_ns / 4;
+}
+
 static void fill_cpu_hosts(const struct run *r, const struct run_window *x, struct run_cpu_host *hosts)
 {
     for (size_t h = 0; h < r->o->host_count; h++) {
@@ -240,6 +249,8 @@ static void fill_cpu_hosts(const struct run *r, const struct run_window *x, stru
         }
         hosts[h] = (struct run_cpu_host){
             .boot_id = msg_text(r->o->hosts[h].facts.boot_id), .before = edge[BEFORE], .after = edge[AFTER]};
+        if (!fits_window(&hosts[h], x->load->duration_ns))
+            hosts[h].before = hosts[h].after = NULL;
     }
 }
 

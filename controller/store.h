@@ -144,6 +144,8 @@ NODISCARD enum err store_add_attempt(struct store *s, const char *job, const str
 /* For each of `count` windows: does it have a final attempt. The caller frees. */
 NODISCARD enum err store_windows_present(struct store *s, const char *job, size_t count, bool **out,
                                          struct err_detail *d);
+/* Windows whose final attempt is not valid. */
+NODISCARD enum err store_count_invalid(struct store *s, const char *job, uint32_t *out, struct err_detail *d);
 /* Attempts already made of a window: the highest number. */
 NODISCARD enum err store_attempts_made(struct store *s, const char *job, uint32_t window, uint32_t *out,
                                        struct err_detail *d);

@@ -109,6 +109,18 @@ enum err store_windows_present(struct store *s, const char *job, size_t count, b
     return e;
 }
 
+enum err store_count_invalid(struct store *s, const char *job, uint32_t *out, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(&rows, s, "SELECT count(*) FROM attempts WHERE job = ? AND final AND NOT valid",
+                    STORE_VALUES(store_text(job)));
+    uint32_t count = store_rows_next(&rows) ? store_column_u32(&rows, 0) : 0;
+    enum err e = store_rows_fini(&rows, d);
+    if (e == ERR_OK)
+        *out = count;
+    return e;
+}
+
 enum err store_attempts_made(struct store *s, const char *job, uint32_t window, uint32_t *out,
                              struct err_detail *d)
 {

@@ -473,6 +473,24 @@ static void test_unsettled_events_are_bounded(void **state)
     assert_true(f->seen.events >= FLEET_UNSETTLED_MAX - 1);
 }
 
+static void test_a_push_is_answered_after_all_of_it_is_delivered(void **state)
+{
+    struct fixture *f = *state;
+    struct fleet_agent *a, *b;
+    open_pair(f, &a, &b);
+    /* The first, with the highest number, is nobody's and settled at once; the second is the job's. */
+    struct msg_event events[] = {
+        {.number = 2, .kind = MSG_EVENT_PROGRESS, .job = (char *)(uintptr_t) "another"},
+        {.number = 3, .kind = MSG_EVENT_EXITED, .job = (char *)(uintptr_t) "j"}};
+    struct msg_push p = {.incarnation = 7, .items = events, .count = 2};
+    fleet_push(f->fleet, a, &f->requests[3], &p, T0);
+    assert_int_equal(f->seen.events, 1);
+    assert_int_equal(f->seen.pushes, 0);
+    fleet_settle(f->fleet, a, 7, 3);
+    assert_int_equal(f->seen.pushes, 1);
+    assert_int_equal(f->seen.acked, 3);
+}
+
 static void test_an_earlier_incarnations_results_are_kept(void **state)
 {
     struct fixture *f = *state;
@@ -548,6 +566,7 @@ int main(void)
         TEST(test_a_held_push_is_answered_in_the_end),
         TEST(test_invented_answers_are_refused),
         TEST(test_unsettled_events_are_bounded),
+        TEST(test_a_push_is_answered_after_all_of_it_is_delivered),
         TEST(test_an_earlier_incarnations_results_are_kept),
         TEST(test_release_closes_and_what_comes_then_is_late),
         TEST(test_names),
