@@ -12,8 +12,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Between fixing an instant and the instant: more than a worker's tick, so that none is late. */
-#define NOTICE_NS      (40 * NS_PER_MS)
+/* Between fixing the beginning and the beginning: some ticks of a waiting worker, so that none is late. */
+#define NOTICE_NS (10 * NS_PER_MS)
+/* Between fixing an early end and the end: more than a tick of a working worker. */
+#define END_NOTICE_NS  (40 * NS_PER_MS)
 #define SETTLE_POLL_NS (1 * NS_PER_MS)
 /* How often finished intervals are taken from the workers. */
 #define COLLECT_NS (100 * NS_PER_MS)
@@ -91,7 +93,7 @@ static void set_edges(struct run *run, uint64_t begin_ns, uint64_t start_ns, uin
 static void end_early(struct run *run)
 {
     struct worker_shared *s = &run->shared;
-    uint64_t end_ns = clock_now_ns() + NOTICE_NS;
+    uint64_t end_ns = clock_now_ns() + END_NOTICE_NS;
     if (end_ns >= atomic_load(&s->window_end_ns))
         return;
     atomic_store(&s->drain_end_ns, end_ns + run->options->drain_ns);

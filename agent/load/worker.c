@@ -9,6 +9,8 @@
 
 /* How often a worker looks at what main wants: an early end is announced further ahead than this. */
 #define TICK_NS (20 * NS_PER_MS)
+/* The same while it waits for the beginning, which is announced only just ahead: nothing else runs then. */
+#define WAIT_TICK_NS (2 * NS_PER_MS)
 /* Deadlines are swept at most this often; a time-out is noticed late by at most this, never early. */
 #define SWEEP_NS NS_PER_MS
 /*
@@ -353,9 +355,9 @@ static void tick(struct worker *w)
 {
     if (w->phase == PHASE_WINDOW)
         hist_record(w->tally->loop_lag, w->now_ns - w->tick_ns);
-    w->tick_ns = w->now_ns + TICK_NS;
     uint64_t begin_ns = atomic_load_explicit(&w->shared->begin_ns, memory_order_acquire);
     bool begun = w->edge_ns != UINT64_MAX;
+    w->tick_ns = w->now_ns + (begun ? TICK_NS : WAIT_TICK_NS);
     if (begun)
         read_edge(w);
     else if (begin_ns != 0 && w->now_ns >= begin_ns)
