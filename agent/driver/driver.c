@@ -1,7 +1,7 @@
 #include "agent/driver/driver.h"
 
-#include "common/response.h"
 #include "common/mem.h"
+#include "common/response.h"
 
 #include <errno.h>
 #include <fcntl.h>

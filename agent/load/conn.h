@@ -5,8 +5,8 @@
  * worker's array for the whole run, reconnecting as needed. Worker's thread only.
  */
 #include "agent/load/fault.h"
-#include "common/response.h"
 #include "agent/load/tls.h"
+#include "common/response.h"
 
 struct request;
 struct sha256;

@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must((a == ERR_OK) == (b == ERR_OK));
     if (a == ERR_OK) {
         must(whole.framing.state == pieces.framing.state && whole.framing.status == pieces.framing.status);
-        must(whole.headers.count == pieces.headers.count && whole.framing.body_len == pieces.framing.body_len);
+        must(whole.headers.count == pieces.headers.count &&
+             whole.framing.body_len == pieces.framing.body_len);
         must(whole.body.len == pieces.body.len && whole.body.len <= keep);
         must(http_response_end(&whole, NULL) == http_response_end(&pieces, NULL));
     }

@@ -4,8 +4,8 @@
  * The first byte chooses the method and the sizes of the pieces.
  */
 #include "agent/load/quick.h"
-#include "common/response.h"
 #include "common/mem.h"
+#include "common/response.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
