@@ -55,7 +55,7 @@ void fault_note(struct fault_table *t, enum fault_phase phase, enum fault_cause 
     if (cell->count++ != 0)
         return;
     size_t n = 0;
-    for (; text[n] != '\0' && n < sizeof cell->sample - 1; n++)
+    for (; n < sizeof cell->sample - 1 && text[n] != '\0'; n++)
         cell->sample[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
     cell->sample[n] = '\0';
 }

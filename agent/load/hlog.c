@@ -18,7 +18,7 @@ void hlog_start(struct hlog *l, uint64_t start_ns)
     char text[CLOCK_TEXT_BYTES];
     uint64_t now_ns = clock_now_ns();
     uint64_t wall_ns = clock_wall_ns() - (now_ns > start_ns ? now_ns - start_ns : 0);
-    double wall = (double)(wall_ns / NS_PER_MS) / 1e3;
+    double wall = (double)wall_ns / 1e9;
     l->start_ns = start_ns;
     fprintf(l->file, "#[splitbench-load " SPLITBENCH_BUILD "; values in ns, Interval_Max in ms]\n");
     fprintf(l->file, "#[Histogram log format version 1.3]\n");

@@ -33,7 +33,7 @@ static void serve_once(int fd)
 {
     static char request[REQUEST_READ];
     ssize_t n = recv(fd, request, sizeof request, 0);
-    if (n > 0 && n >= 4 && memcmp(request + n - 4, "\r\n\r\n", 4) == 0)
+    if (n >= 4 && memcmp(request + n - 4, "\r\n\r\n", 4) == 0)
         n = send(fd, answer, sizeof answer - 1, MSG_NOSIGNAL);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         close(fd);

@@ -294,6 +294,15 @@ static enum err check_whole(struct options *o, const struct args *a, struct err_
     return ERR_OK;
 }
 
+static enum options_result print_about(int id)
+{
+    if (id == 'h')
+        print_help();
+    else
+        puts("splitbench-load " SPLITBENCH_BUILD);
+    return OPTIONS_DONE;
+}
+
 enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d)
 {
     *o = (struct options){.connections = 100,
@@ -308,17 +317,10 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
     enum options_result result = OPTIONS_RUN;
     int id;
     while (result == OPTIONS_RUN && (id = args_next(&a, d)) != ARGS_END) {
-        if (id == ARGS_BAD) {
+        if (id == 'h' || id == OPT_VERSION)
+            result = print_about(id);
+        else if (id == ARGS_BAD || take_option(o, id, a.value, d) != ERR_OK)
             result = OPTIONS_BAD;
-        } else if (id == 'h' || id == OPT_VERSION) {
-            if (id == 'h')
-                print_help();
-            else
-                puts("splitbench-load " SPLITBENCH_BUILD);
-            result = OPTIONS_DONE;
-        } else if (take_option(o, id, a.value, d) != ERR_OK) {
-            result = OPTIONS_BAD;
-        }
     }
     if (result == OPTIONS_RUN && check_whole(o, &a, d) != ERR_OK)
         result = OPTIONS_BAD;

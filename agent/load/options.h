@@ -15,46 +15,54 @@
 enum options_output { OUTPUT_TEXT, OUTPUT_JSON };
 
 struct options {
-    const char *url; /* of argv, like every text here; NULL with --calibrate alone */
+    /* Where to. Texts are argv's own. */
+    const char *url; /* NULL with --calibrate alone */
     const char *unix_socket;
-    const char *method; /* NULL: GET, or POST with a body */
+    const char *ca_file;
+    const char *server_name; /* NULL: the URL's host */
+    struct target_address sources[TARGET_ADDRESSES_MAX];
+    size_t source_count;
+
+    /* What. */
+    const char *requests_path; /* NULL: one request, from here */
+    const char *method;        /* NULL: GET, or POST with a body */
     const char *headers[LIMIT_HEADERS];
     size_t header_count;
     char *body; /* owned */
     size_t body_len;
-    bool has_body;
-    bool is_template;          /* --template: {{...}} in URL, headers and body is filled in */
-    const char *requests_path; /* NULL: one request, from the options above */
     struct expect expect;
-    bool keep_alive_off;
-    bool insecure;
-    const char *ca_file;
-    const char *server_name; /* NULL: the URL's host */
-    bool events;
-    bool calibrate;           /* without a URL: nothing else */
-    uint64_t report_every_ns; /* 0: no lines */
-    const char *hlog_path;    /* NULL: none */
-    enum options_output output;
-    enum transport_kind backend;
-    uint32_t connections;
-    uint32_t threads;
+
+    /* How much, and when. */
     uint64_t duration_ns;
     uint64_t warmup_ns;
     uint64_t drain_ns;
-    uint64_t timeout_ns; /* of a request, and of opening a connection */
-    bool open_loop;
-    uint32_t rate_per_s; /* --rate; 0: by stages */
-    bool has_duration;
-    struct pacer_schedule schedule; /* of the window, in open loop */
-    struct pacer_schedule warmup_schedule;
+    uint64_t timeout_ns;  /* of a request, and of opening a connection */
+    uint64_t start_at_ns; /* 0: as soon as the connections are open */
+    uint64_t ramp_ns;     /* over which the connections are opened */
     uint64_t seed;
-    uint64_t start_at_ns;             /* 0: as soon as the connections are open */
-    uint64_t ramp_ns;                 /* over which the connections are opened */
     uint64_t requests_per_connection; /* 0: no limit */
-    struct target_address sources[TARGET_ADDRESSES_MAX];
-    size_t source_count;
-    bool has_cpus;
+    struct pacer_schedule schedule;   /* of the window, in open loop */
+    struct pacer_schedule warmup_schedule;
+    uint32_t connections;
+    uint32_t threads;
+    uint32_t rate_per_s; /* --rate; 0: by stages */
+
+    /* What comes out. */
+    enum options_output output;
+    enum transport_kind backend;
+    uint64_t report_every_ns; /* 0: no lines */
+    const char *hlog_path;    /* NULL: none */
     cpu_set_t cpus;
+
+    bool open_loop;
+    bool has_duration;
+    bool has_body;
+    bool has_cpus;
+    bool is_template; /* --template: {{...}} in URL, headers and body is filled in */
+    bool keep_alive_off;
+    bool insecure;
+    bool events;
+    bool calibrate;
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_DONE /* --help, --version */, OPTIONS_BAD };
