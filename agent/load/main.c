@@ -98,6 +98,7 @@ static int run(struct parts *p, struct err_detail *d)
 
 int main(int argc, char **argv)
 {
+    run_take_signals();
     struct parts parts = {0};
     struct err_detail d = {0};
     int code = EXIT_OK;

@@ -69,7 +69,7 @@ static bool sleep_until(struct run *run, uint64_t until_ns)
     return true;
 }
 
-static void block_signals(void)
+void run_take_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -242,7 +242,6 @@ static enum err set_up(struct run *run, const struct run_plan *plan, struct err_
         o->report_every_ns != 0 ? o->report_every_ns : timeline_interval(o->duration_ns);
     run->live.lines = o->report_every_ns != 0;
     run->live.redraw = o->output == OUTPUT_TEXT && !o->events && isatty(STDERR_FILENO) == 1;
-    block_signals();
     enum err e = o->hlog_path != NULL ? hlog_open(&run->hlog, o->hlog_path, d) : ERR_OK;
     return e == ERR_OK ? start_workers(run, plan, d) : e;
 }

@@ -34,6 +34,10 @@ struct run_result {
     struct audit_verdict verdict;
 };
 
+/* From now on SIGINT and SIGTERM wait for run_load, and SIGPIPE is ignored. First thing in main: threads
+ * inherit it. */
+void run_take_signals(void);
+
 /* Blocks until the run is over. SIGINT and SIGTERM end it early: there is a result all the same. */
 NODISCARD enum err run_load(struct run_result *out, const struct run_plan *plan, struct err_detail *d);
 void run_result_fini(struct run_result *r);
