@@ -6,6 +6,7 @@
 #include "agent/load/worker.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/parse.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -15,8 +16,10 @@
 /* Between fixing the beginning and the beginning: some ticks of a waiting worker, so that none is late. */
 #define NOTICE_NS (10 * NS_PER_MS)
 /* Between fixing an early end and the end: more than a tick of a working worker. */
-#define END_NOTICE_NS  (40 * NS_PER_MS)
-#define SETTLE_POLL_NS (1 * NS_PER_MS)
+#define END_NOTICE_NS    (40 * NS_PER_MS)
+#define SETTLE_POLL_NS   (1 * NS_PER_MS)
+#define FILES_PER_THREAD 8u
+#define FILES_BESIDES    32u
 /* How often finished intervals are taken from the workers. */
 #define COLLECT_NS (100 * NS_PER_MS)
 
@@ -231,6 +234,41 @@ static void collect(struct run *run, struct run_result *out)
         audit_judge(busiest, run->options->open_loop ? out->tally->own_lag : NULL, out->tally->latency);
 }
 
+/* A connection each, and what loops and logs need: refused beforehand, not failed one by one. */
+static enum err raise_file_limit(const struct options *o, struct err_detail *d)
+{
+    struct rlimit limit;
+    must(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    uint64_t needed = (uint64_t)o->connections + FILES_PER_THREAD * o->threads + FILES_BESIDES;
+    if (limit.rlim_max < needed)
+        return err_set(d, ERR_FULL,
+                       "%u connections need %" PRIu64 " open files, and %" PRIu64
+                       " are allowed: raise the hard limit (ulimit -Hn)",
+                       o->connections, needed, (uint64_t)limit.rlim_max);
+    if (limit.rlim_cur < needed) {
+        limit.rlim_cur = needed;
+        must(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    }
+    return ERR_OK;
+}
+
+/* Threads are pinned one by one, later; whether they can be is found out here. */
+static enum err check_cpus(const struct options *o, struct err_detail *d)
+{
+    cpu_set_t before;
+    cpu_set_t got;
+    char text[256];
+    must(sched_getaffinity(0, sizeof before, &before) == 0);
+    if (!o->has_cpus)
+        return ERR_OK;
+    bool ok = sched_setaffinity(0, sizeof o->cpus, &o->cpus) == 0 &&
+              sched_getaffinity(0, sizeof got, &got) == 0 && CPU_EQUAL(&got, &o->cpus);
+    must(sched_setaffinity(0, sizeof before, &before) == 0);
+    return ok ? ERR_OK
+              : err_set(d, ERR_INVALID, "--cpus: not all of %s can be used here",
+                        parse_cpus_text(&o->cpus, text, sizeof text));
+}
+
 static enum err set_up(struct run *run, const struct run_plan *plan, struct err_detail *d)
 {
     const struct options *o = plan->options;
@@ -242,7 +280,11 @@ static enum err set_up(struct run *run, const struct run_plan *plan, struct err_
         o->report_every_ns != 0 ? o->report_every_ns : timeline_interval(o->duration_ns);
     run->live.lines = o->report_every_ns != 0;
     run->live.redraw = o->output == OUTPUT_TEXT && !o->events && isatty(STDERR_FILENO) == 1;
-    enum err e = o->hlog_path != NULL ? hlog_open(&run->hlog, o->hlog_path, d) : ERR_OK;
+    enum err e = raise_file_limit(o, d);
+    if (e == ERR_OK)
+        e = check_cpus(o, d);
+    if (e == ERR_OK && o->hlog_path != NULL)
+        e = hlog_open(&run->hlog, o->hlog_path, d);
     return e == ERR_OK ? start_workers(run, plan, d) : e;
 }
 

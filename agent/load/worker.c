@@ -403,7 +403,7 @@ static void pin(const struct worker *w)
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &w->options->cpus) && nth-- == 0)
             CPU_SET(cpu, &one);
-    (void)pthread_setaffinity_np(pthread_self(), sizeof one, &one); /* main has checked the set */
+    must(pthread_setaffinity_np(pthread_self(), sizeof one, &one) == 0); /* run.c has tried the whole set */
 }
 
 /* When this connection is opened, after the start. */

@@ -22,7 +22,7 @@ def number(pattern, text):
 TOOLS = {
     "wrk": (lambda u, c, s: ["wrk", "-t1", f"-c{c}", f"-d{s}s", u], lambda o: number(r"(\d+) requests in", o)),
     "h2load": (lambda u, c, s: ["h2load", "--h1", "-t1", f"-c{c}", f"-D{s}", u], lambda o: number(r"(\d+) succeeded", o)),
-    "ab": (lambda u, c, s: ["ab", "-k", "-q", f"-c{c}", f"-t{s}", "-n1000000000", u],
+    "ab": (lambda u, c, s: ["ab", "-k", "-q", f"-c{c}", f"-t{s}", "-n3000000", u],
            lambda o: number(r"Complete requests:\s+(\d+)", o)),
     "bombardier": (lambda u, c, s: ["bombardier", f"-c{c}", f"-d{s}s", "-p", "r", "-o", "json", u],
                    lambda o: json.loads(o)["result"]["req2xx"]),
