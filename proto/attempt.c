@@ -8,6 +8,10 @@
 
 /* nng never ends a dial that is cancelled in its first instructions, so none is that young. */
 #define CANCEL_AFTER_NS (50 * NS_PER_MS)
+/* When a connection is lost nng dials again at once, half of the time (its random back-off is negative then).
+ * To end that one in its greeting stops an ipc listener of nng 1.5.2 for ever (EPIPE becomes ECLOSED, which
+ * it takes for its own end), so it gets the time to be greeted and turned away. */
+#define CLOSE_AFTER_MS 200u
 
 /* ---- on nng's threads ---------------------------------------------------------------------------------- */
 
@@ -138,6 +142,8 @@ static void on_grace_over(uv_timer_t *timer)
     struct attempt *a = timer->data;
     if (a->dialling)
         nng_dialer_close(a->dialer); /* on_dialled starts the closing */
+    else
+        start_closing(a);
 }
 
 void attempt_close(struct attempt **attempt)
@@ -146,7 +152,10 @@ void attempt_close(struct attempt **attempt)
     *attempt = NULL;
     a->closing = true;
     if (!a->dialling) {
-        start_closing(a);
+        if (atomic_load(&a->pipes) >= 0x10000)
+            uv_timer_start(&a->grace, on_grace_over, CLOSE_AFTER_MS, 0);
+        else
+            start_closing(a);
         return;
     }
     uint64_t age_ns = clock_now_ns() - a->started_ns;

@@ -155,9 +155,21 @@ static bool is_true(void *arg)
     return *(bool *)arg;
 }
 
+static bool is_settled(void *arg)
+{
+    const struct mini *m = arg;
+    return m->held != NULL || m->peer == NULL || m->command_count > 0;
+}
+
+void mini_settle(struct mini *m)
+{
+    mini_run_until(m->loop, is_settled, m, "a poll that is held");
+}
+
 void mini_fini(struct mini *m)
 {
     bool closed = false;
+    mini_settle(m);
     if (m->held != NULL)
         link_refuse(&m->held, ERR_CLOSED, "the end");
     link_server_close(&m->server, on_server_closed, &closed);

@@ -382,6 +382,42 @@ static int case_replay(char **args)
     return status;
 }
 
+/* Ends a connection with a reset, so that whatever the controller writes next fails. */
+static void slam(struct wire *w)
+{
+    struct linger hard = {.l_onoff = 1};
+    setsockopt(w->net.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    wire_close(w);
+}
+
+/* ARGS: how often, identity of an enrolled agent, its name. Comes and goes at every point on the way in; then
+ * the controller must still let one in who belongs. */
+static int case_hit_and_run(char **args)
+{
+    long count = strtol(args[0], NULL, 10);
+    struct identity id;
+    struct wire w;
+    if (!load_identity(args[1], &id))
+        return 2;
+    for (long i = 0; i < count; i++) {
+        if (!wire_connect(&w, host, port))
+            return bad("hit and run", "the controller does not listen any more");
+        bool there = true;
+        if (i % 6 >= 2)
+            there = wire_start_tls(&w, i % 12 >= 6 ? &id : NULL);
+        if (there && i % 6 >= 4)
+            (void)wire_write(&w, "\0SP", i % 6 == 4 ? 3 : 1);
+        if (i % 2 == 0)
+            slam(&w);
+        else
+            wire_close(&w);
+    }
+    bool in = open_session(&w, &id, args[2]) != 0;
+    wire_close(&w);
+    identity_fini(&id);
+    return in ? good("hit and run") : bad("hit and run", "nobody gets in any more");
+}
+
 /* ARGS: identity of an agent, its name. Stays connected until the controller ends it. */
 static int case_stay(char **args)
 {
@@ -450,7 +486,7 @@ int main(int argc, char **argv)
         {"expired", 1, case_expired},     {"posing", 2, case_posing},
         {"giant", 0, case_giant},         {"random", 1, case_random},
         {"replay", 2, case_replay},       {"stay", 2, case_stay},
-        {"half-open", 1, case_half_open},
+        {"half-open", 1, case_half_open}, {"hit-and-run", 3, case_hit_and_run},
     };
     for (size_t i = 0; argc >= 4 && i < ARRAY_LEN(cases); i++) {
         if (strcmp(argv[1], cases[i].name) != 0 || argc != 4 + cases[i].argc)

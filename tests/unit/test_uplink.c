@@ -85,6 +85,7 @@ static bool is_closed(void *arg)
 static void close_uplink(struct fixture *f)
 {
     f->uplink_closed = false;
+    mini_settle(&f->controller);
     uplink_close(&f->uplink, on_uplink_closed, f);
     assert_null(f->uplink);
     mini_run_until(&f->loop, is_closed, f, "the uplink to close");
