@@ -13,6 +13,7 @@
 #define RETRY_MS           1000u /* after an answer that helped nothing */
 #define POLL_GAP_MS        50u   /* after an empty answer that was not held */
 #define HELD_NS            (10ull * NS_PER_MS)
+#define DRAIN_MS           1000u /* at the end, for what is still to be sent */
 
 struct uplink {
     uv_loop_t *loop;
@@ -39,7 +40,8 @@ struct uplink {
     bool window_open;
     bool urgent;
     uv_timer_t push_timer;
-    /* The end. */
+    /* The end: first what waits is sent, then all is closed. */
+    bool draining;
     int handles_open;
     void (*close_cb)(void *arg);
     void *close_arg;
@@ -47,6 +49,7 @@ struct uplink {
 
 static void poll_send(struct uplink *u);
 static void push_send(struct uplink *u);
+static void close_parts(struct uplink *u);
 
 /* ---- the session -------------------------------------------------------------------------------------- */
 
@@ -75,6 +78,10 @@ static void on_down(void *arg, enum err e, const char *why, bool final)
     u->up = false;
     uv_timer_stop(&u->poll_timer);
     uv_timer_stop(&u->push_timer);
+    if (u->close_cb != NULL) {
+        close_parts(u);
+        return;
+    }
     if (final) {
         log_error("refused", "code=\"%s\" why=\"%s\"", err_text(e), why);
         u->handlers.on_final(u->handlers.arg, e, why);
@@ -185,7 +192,7 @@ static void on_push(void *arg, enum err e, const struct msg *reply, const struct
 {
     struct uplink *u = arg;
     u->push_open = false;
-    if (u->close_cb != NULL || e == ERR_CLOSED)
+    if (e == ERR_CLOSED)
         return;
     if (e == ERR_TIMEOUT) {
         drop_silent(u, "push");
@@ -202,8 +209,10 @@ static void on_push(void *arg, enum err e, const struct msg *reply, const struct
         return;
     if (helped)
         push_send(u);
-    else
+    else if (!u->draining)
         uv_timer_start(&u->push_timer, on_push_timer, RETRY_MS, 0);
+    if (u->draining && !u->push_open)
+        close_parts(u);
 }
 
 static void push_send(struct uplink *u)
@@ -346,15 +355,37 @@ static void on_client_closed(void *arg)
     on_part_closed(arg);
 }
 
-void uplink_close(struct uplink **uplink, void (*cb)(void *arg), void *arg)
+static void close_parts(struct uplink *u)
 {
-    struct uplink *u = *uplink;
-    *uplink = NULL;
+    if (u->handles_open > 0)
+        return;
     u->up = false;
-    u->close_cb = cb;
-    u->close_arg = arg;
+    u->draining = false;
     u->handles_open = 3;
     uv_close((uv_handle_t *)&u->poll_timer, on_timer_closed);
     uv_close((uv_handle_t *)&u->push_timer, on_timer_closed);
     link_client_close(&u->client, on_client_closed, u);
+}
+
+static void on_drain_timer(uv_timer_t *timer)
+{
+    close_parts(timer->data);
+}
+
+void uplink_close(struct uplink **uplink, void (*cb)(void *arg), void *arg)
+{
+    struct uplink *u = *uplink;
+    *uplink = NULL;
+    u->close_cb = cb;
+    u->close_arg = arg;
+    u->draining = true;
+    u->urgent = true;
+    push_send(u);
+    uv_timer_stop(&u->push_timer);
+    if (!u->push_open) {
+        close_parts(u);
+        return;
+    }
+    uv_update_time(u->loop);
+    uv_timer_start(&u->poll_timer, on_drain_timer, DRAIN_MS, 0);
 }

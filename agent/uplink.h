@@ -42,7 +42,8 @@ struct uplink_options {
 
 NODISCARD enum err uplink_new(const struct uplink_options *options, struct uplink **out,
                               struct err_detail *d);
-/* What is not sent stays in the spool. No handler is called any more; `cb` runs when all is freed. */
+/* What waits is sent if that takes less than a second; results that were not taken stay in the spool. No
+ * handler is called any more; `cb` runs when all is freed. */
 void uplink_close(struct uplink **uplink, void (*cb)(void *arg), void *arg);
 
 /* Queues an event (copied, numbered). Results (LOADED, EXITED, CHECKED) are on disk before this returns;
