@@ -378,9 +378,11 @@ static void on_outcome_stored(void *arg)
 /* A job leaves the table when its end stands in the store. */
 static void retire(struct job_table *t, struct job *j)
 {
+    if (j->storing) /* the outcome is the clerk's */
+        return;
     if (j->outcome.stored) {
         remove_job(t, j);
-    } else if (!j->storing) {
+    } else {
         j->storing = true;
         clerk_do(t->clerk, store_outcome, on_outcome_stored, j);
     }
@@ -518,5 +520,6 @@ bool job_table_has(const struct job_table *t, const char *id)
 const struct run_outcome *job_table_unstored(const struct job_table *t, const char *id)
 {
     const struct job *j = find(t, id);
-    return j != NULL && j->state == JOB_ENDED && j->cancel_cause == NULL ? &j->outcome : NULL;
+    bool known = j != NULL && j->state == JOB_ENDED && j->cancel_cause == NULL;
+    return known ? &j->outcome : NULL; /* only its flag changes at the clerk's */
 }

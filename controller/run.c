@@ -184,12 +184,10 @@ void run_job(const struct run_options *options, struct run_outcome *out)
         run_doing(&r, options->design->window_count, "closing hosts");
     run_close_hosts(&r, e == ERR_CLOSED ? RUN_STOP_NS : RUN_CLOSE_NS);
     conclude(&r, e, &d, out);
-    if (r.store != NULL) {
-        struct err_detail why;
-        if (store_set_job_state(r.store, options->job, out->state, out->cause, out->exit_code, &why) !=
-            ERR_OK)
-            log_error("job_state", "job=%s why=\"%s\"", options->job, why.text);
-    }
+    out->stored = r.store != NULL && store_set_job_state(r.store, options->job, out->state, out->cause,
+                                                         out->exit_code, &d) == ERR_OK;
+    if (!out->stored)
+        log_error("job_state", "job=%s why=\"%s\"", options->job, d.text);
     log_info("job_end", "job=%s state=%s cause=\"%s\"", options->job, store_job_state_name(out->state),
              out->cause);
     run_fini(&r);

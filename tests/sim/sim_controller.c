@@ -10,8 +10,8 @@
 #include "controller/job.h"
 #include "tests/support/fake_agent.h"
 
-#include <errno.h>
-#include <sys/stat.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define LEASE_NS   (300 * NS_PER_MS)
@@ -391,14 +391,58 @@ static void run_queue(void)
     sim_end(&s);
 }
 
+/* No file may grow: what SQLite sees is a full disk. */
+static void set_disk_full(bool full)
+{
+    struct rlimit limit;
+    must(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = full ? 1 : limit.rlim_max;
+    must(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+/* The disk fills up in mid-job: the job ends with that as its cause, for those who watch at once and in the
+ * store as soon as it can be written. */
+static void run_full_disk(void)
+{
+    struct sim s;
+    struct store_job job;
+    struct err_detail d;
+    sim_start(&s, 3);
+    add_job(&s, "j");
+    run_until_stored(&s, "j");
+    set_disk_full(true);
+    uint64_t deadline = clock_now_ns() + LIMIT_NS;
+    const struct run_outcome *o = NULL;
+    while ((o = job_table_unstored(s.jobs, "j")) == NULL) {
+        if (clock_now_ns() > deadline)
+            fail(&s, "a full disk", "does not end the job");
+        (void)uv_run(&s.loop, UV_RUN_ONCE);
+    }
+    if (o->state != STORE_JOB_FAILED || strstr(o->cause, "stored") == NULL)
+        fail(&s, "the cause", o->cause);
+    run_until_free(&s);
+    set_disk_full(false);
+    CHECK(&s, store_get_job(s.store, "j", &job, &d), &d);
+    if (job.windows_done == 0)
+        fail(&s, "what was stored", "is not there");
+    store_job_fini(&job);
+    job_table_on_change(s.jobs); /* a host comes or goes: it is tried again */
+    expect_ended(&s, "j", STORE_JOB_FAILED, "stored");
+    expect_ended(&s, "j", STORE_JOB_DONE, "");
+    expect_every_window(&s, "j");
+    sim_end(&s);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? 1 : SEEDS;
     log_set_level(LOG_ERROR);
+    (void)signal(SIGXFSZ, SIG_IGN);
     if (argc <= 1) {
         run_interruptions();
         run_queue();
+        run_full_disk();
     }
     for (uint64_t i = 0; i < count; i++)
         run_seed(first + i);

@@ -478,7 +478,7 @@ static void test_a_push_is_answered_after_all_of_it_is_delivered(void **state)
     struct fixture *f = *state;
     struct fleet_agent *a, *b;
     open_pair(f, &a, &b);
-    /* The first, with the highest number, is nobody's and settled at once; the second is the job's. */
+    /* The first is nobody's and settled at once; the second is the job's. */
     struct msg_event events[] = {
         {.number = 2, .kind = MSG_EVENT_PROGRESS, .job = (char *)(uintptr_t) "another"},
         {.number = 3, .kind = MSG_EVENT_EXITED, .job = (char *)(uintptr_t) "j"}};
