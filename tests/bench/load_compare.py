@@ -88,7 +88,7 @@ def main():
         seconds = (int(r["window"]["end_ns"]) - int(r["window"]["start_ns"])) / 1e9
         planned, got = o["planned"] / seconds, r["accounts"]["sent"] / seconds
         print(f"  {planned:6.0f}/s {r['backend']:9} sent {got:9.2f}/s ({(got / planned - 1) * 100:+.3f} %), gap CV {o['gap_cv']:.3f},"
-              f" send lag 50 % {o['send_lag_ns']['p50'] / 1e3:.1f} us, 99 % {o['send_lag_ns']['p99'] / 1e3:.1f} us, {o['late']} late")
+              f" own lag 50 % {o['own_lag_ns']['p50'] / 1e3:.1f} us, 99 % {o['own_lag_ns']['p99'] / 1e3:.1f} us, {o['late']} late")
         return
     program, url = sys.argv[2], sys.argv[3]
     c, s, pairs = int(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6])

@@ -73,10 +73,14 @@ realtime=
 chrt -f 1 true 2>/dev/null && realtime="chrt -f 1"
 
 echo
-echo "pacing, even arrivals${realtime:+ (under $realtime)}"
+echo "pacing, even arrivals${realtime:+ (server and generator under $realtime)}"
+mkfifo "$lab/port"
+$realtime taskset -c 0 "$tools/tool_faulty" >"$lab/port" &
+lab_pids="$lab_pids $!"
+read -r _ paced_port _ _ <"$lab/port"
 for rate in 1000 10000; do
     for backend in $backends; do
-        $realtime taskset -c 1 "$load" "$at/small" -c 100 -R $rate -d 5s --warmup 1s --backend "$backend" -o json >"$lab/result.json"
+        $realtime taskset -c 1 "$load" "http://127.0.0.1:$paced_port/ok" -c 100 -R $rate -d 5s --warmup 1s --backend "$backend" -o json >"$lab/result.json"
         python3 "$here/load_compare.py" pacing "$lab/result.json"
     done
 done
