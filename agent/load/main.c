@@ -59,7 +59,11 @@ static enum err set_up_tls(struct parts *p, struct err_detail *d)
     struct tls_options options = {.insecure = o->insecure,
                                   .ca_file = o->ca_file,
                                   .server_name = o->server_name != NULL ? o->server_name : p->target.host};
-    return p->target.tls ? tls_config_new(&p->tls, &options, d) : ERR_OK;
+    if (p->target.tls)
+        return tls_config_new(&p->tls, &options, d);
+    if (o->insecure || o->ca_file != NULL || o->server_name != NULL)
+        return err_set(d, ERR_INVALID, "--insecure, --ca and --server-name are for https:// URLs");
+    return ERR_OK;
 }
 
 static int run_plan(const struct run_plan *plan, const struct calibration *c, struct err_detail *d)

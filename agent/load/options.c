@@ -1,7 +1,6 @@
 #include "agent/load/options.h"
 
 #include "agent/load/timeline.h"
-
 #include "common/args.h"
 #include "common/clock.h"
 #include "common/mem.h"
@@ -11,86 +10,31 @@
 
 #define THREADS_MAX         1024u
 #define REPORT_EVERY_NS_MIN (10 * NS_PER_MS)
+#define FIRST_LONG_ID       256 /* of options without a letter: this and their place in the table */
+#define WORDS_MAX           4u
 
-enum {
-    OPT_WARMUP = 256,
-    OPT_CPUS,
-    OPT_TIMEOUT,
-    OPT_DRAIN,
-    OPT_EVENTS,
-    OPT_UNIX,
-    OPT_NO_KEEPALIVE,
-    OPT_BACKEND,
-    OPT_CALIBRATE,
-    OPT_TEMPLATE,
-    OPT_REQUESTS,
-    OPT_EXPECT_STATUS,
-    OPT_EXPECT_LENGTH,
-    OPT_EXPECT_SHA256,
-    OPT_REPORT_EVERY,
-    OPT_HLOG,
-    OPT_INSECURE,
-    OPT_CA,
-    OPT_SERVER_NAME,
-    OPT_ARRIVALS,
-    OPT_STAGES,
-    OPT_SEED,
-    OPT_START_AT,
-    OPT_RAMP,
-    OPT_PER_CONNECTION,
-    OPT_SOURCE,
-    OPT_VERSION
+/* What becomes of an option's value. */
+enum kind {
+    SWITCH,   /* bool */
+    TEXT,     /* const char * */
+    TIME,     /* uint64_t, ns */
+    NUMBER,   /* uint64_t within bounds */
+    NUMBER32, /* uint32_t within bounds */
+    WORD,     /* an enum, by its place among the words */
+    OTHER,    /* a function of its own */
+    HELP,
+    VERSION
 };
 
-static const struct args_option table[] = {
-    {'c', "connections", "N", "connections in total (default 100)"},
-    {'t', "threads", "N", "threads, each with its own loop (default 1)"},
-    {'d', "duration", "TIME", "length of the measured window (default 10s)"},
-    {'R', "rate", "N", "open loop: requests per second in total, on a schedule"},
-    {OPT_STAGES, "stages", "LIST",
-     "open loop in stages, like 10s:1000,30s:1000-5000\n(instead of --rate and --duration)"},
-    {OPT_ARRIVALS, "arrivals", "KIND", "of an open loop: even (default) or poisson"},
-    {OPT_SEED, "seed", "N", "of Poisson arrivals (default 1)"},
-    {OPT_WARMUP, "warmup", "TIME", "load before the window that is not measured (default 0)"},
-    {'m', "method", "METHOD", "request method (default GET; POST with a body)"},
-    {'H', "header", "'K: V'", "a request header; may be repeated"},
-    {'b', "body", "TEXT|@FILE", "request body, or the file that holds it"},
-    {OPT_TEMPLATE, "template", NULL,
-     "fill in {{counter}}, {{random:MIN-MAX}}, {{line:FILE}} in URL, headers and body"},
-    {OPT_REQUESTS, "requests", "FILE", "several weighted requests, see splitbench-load(1)"},
-    {OPT_EXPECT_STATUS, "expect-status", "LIST", "statuses that are ok (default 2xx), like 200,3xx"},
-    {OPT_EXPECT_LENGTH, "expect-length", "N", "bytes that the body must have"},
-    {OPT_EXPECT_SHA256, "expect-sha256", "HEX", "hash that the body must have"},
-    {OPT_NO_KEEPALIVE, "no-keepalive", NULL, "a new connection for every request"},
-    {OPT_PER_CONNECTION, "requests-per-connection", "N", "then the connection is replaced"},
-    {OPT_RAMP, "ramp", "TIME", "open the connections evenly over this time (default 0)"},
-    {OPT_SOURCE, "source", "ADDRESS", "send from this address; may be repeated: in turn"},
-    {OPT_START_AT, "start-at", "NS", "begin at this instant of CLOCK_MONOTONIC"},
-    {OPT_TIMEOUT, "timeout", "TIME", "of a request and of opening a connection (default 10s)"},
-    {OPT_DRAIN, "drain", "TIME", "how long to await answers after the window (default 5s)"},
-    {OPT_INSECURE, "insecure", NULL, "accept any certificate"},
-    {OPT_CA, "ca", "FILE", "trust these CA certificates (PEM) instead of the system's"},
-    {OPT_SERVER_NAME, "server-name", "NAME", "expect this name in the certificate (default: the URL's host)"},
-    {OPT_UNIX, "unix-socket", "PATH", "connect to this socket; the URL still gives Host and path"},
-    {OPT_CPUS, "cpus", "LIST", "pin the threads to these CPUs in turn, like 2-3,8"},
-    {OPT_BACKEND, "backend", "NAME", "auto (default), io_uring or libuv"},
-    {OPT_REPORT_EVERY, "report-every", "TIME", "a line on standard error for each such interval"},
-    {OPT_HLOG, "hlog", "FILE", "write an HdrHistogram interval log"},
-    {OPT_CALIBRATE, "calibrate", NULL, "measure the generator's own floor first; the URL may be left out"},
-    {'o', "output", "FORMAT", "text (default) or json"},
-    {OPT_EVENTS, "events", NULL, "one JSON line per event on standard error"},
-    {'h', "help", NULL, "this text"},
-    {OPT_VERSION, "version", NULL, "the version"},
+struct rule {
+    struct args_option arg; /* `id`: its letter, or 0 */
+    enum kind kind;
+    size_t at; /* of the field in struct options */
+    uint64_t min;
+    uint64_t max;
+    const char *words[WORDS_MAX];
+    enum err (*take)(struct options *o, const char *value, struct err_detail *d);
 };
-
-static void print_help(void)
-{
-    puts("usage: splitbench-load [options] URL\n\n"
-         "Sends HTTP/1.1 requests as fast as the connections allow and reports what came back.\n");
-    args_print_help(table, ARRAY_LEN(table));
-    puts("\nExit status: 0 at least one request succeeded, 1 none did, 2 wrong usage, 3 nothing could "
-         "connect.");
-}
 
 enum err options_read_file(const char *path, size_t max, char **out, size_t *len, struct err_detail *d)
 {
@@ -110,6 +54,8 @@ enum err options_read_file(const char *path, size_t max, char **out, size_t *len
     return ERR_OK;
 }
 
+/* --- options with a function of their own --- */
+
 static enum err take_body(struct options *o, const char *value, struct err_detail *d)
 {
     free(o->body);
@@ -122,136 +68,197 @@ static enum err take_body(struct options *o, const char *value, struct err_detai
     return ERR_OK;
 }
 
-static enum err take_number(const char *value, uint64_t max, uint32_t *out, const char *what,
-                            struct err_detail *d)
+static enum err take_header(struct options *o, const char *value, struct err_detail *d)
 {
-    uint64_t n = 0;
-    enum err e = parse_u64(value, 1, max, &n, what, d);
-    *out = (uint32_t)n;
-    return e;
+    if (o->header_count == LIMIT_HEADERS)
+        return err_set(d, ERR_TOO_BIG, "--header: more than %u headers", LIMIT_HEADERS);
+    o->headers[o->header_count++] = value;
+    return ERR_OK;
 }
 
-/* The position of `value` among the words. */
-static enum err take_word(const char *value, const char *const *words, unsigned count, unsigned *out,
-                          const char *what, struct err_detail *d)
+static enum err take_source(struct options *o, const char *value, struct err_detail *d)
 {
-    for (*out = 0; *out < count; (*out)++)
-        if (strcmp(value, words[*out]) == 0)
-            return ERR_OK;
-    const char *close = parse_closest(value, words, count);
-    *out = 0;
-    return err_set(d, ERR_INVALID, "%s: '%s' is not a choice; did you mean %s?", what, value,
-                   close != NULL ? close : words[0]);
+    if (o->source_count == TARGET_ADDRESSES_MAX)
+        return err_set(d, ERR_TOO_BIG, "--source: more than %u addresses", TARGET_ADDRESSES_MAX);
+    return target_parse_source(&o->sources[o->source_count++], value, d);
 }
 
-static enum err take_option(struct options *o, int id, const char *value, struct err_detail *d)
+static enum err take_duration(struct options *o, const char *value, struct err_detail *d)
 {
-    unsigned word = 0;
-    enum err e;
-    switch (id) {
-    case 'c':
-        return take_number(value, LIMIT_CONNECTIONS, &o->connections, "--connections", d);
-    case 't':
-        return take_number(value, THREADS_MAX, &o->threads, "--threads", d);
-    case 'd':
-        o->has_duration = true;
-        return parse_duration(value, &o->duration_ns, "--duration", d);
-    case 'R':
-        o->open_loop = true;
-        return take_number(value, PACER_RATE_MAX, &o->rate_per_s, "--rate", d);
-    case OPT_STAGES:
-        o->open_loop = true;
-        return pacer_schedule_parse(&o->schedule, value, d);
-    case OPT_ARRIVALS:
-        e = take_word(value, (const char *const[]){"even", "poisson"}, 2, &word, "--arrivals", d);
-        o->schedule.arrivals = (enum pacer_arrivals)word;
-        return e;
-    case OPT_SEED:
-        return parse_u64(value, 0, UINT64_MAX, &o->seed, "--seed", d);
-    case OPT_START_AT:
-        return parse_u64(value, 1, UINT64_MAX, &o->start_at_ns, "--start-at", d);
-    case OPT_RAMP:
-        return parse_duration(value, &o->ramp_ns, "--ramp", d);
-    case OPT_PER_CONNECTION:
-        return parse_u64(value, 1, UINT64_MAX, &o->requests_per_connection, "--requests-per-connection", d);
-    case OPT_SOURCE:
-        if (o->source_count == TARGET_ADDRESSES_MAX)
-            return err_set(d, ERR_TOO_BIG, "--source: more than %u addresses", TARGET_ADDRESSES_MAX);
-        return target_parse_source(&o->sources[o->source_count++], value, d);
-    case OPT_WARMUP:
-        return parse_duration(value, &o->warmup_ns, "--warmup", d);
-    case OPT_TIMEOUT:
-        return parse_duration(value, &o->timeout_ns, "--timeout", d);
-    case OPT_DRAIN:
-        return parse_duration(value, &o->drain_ns, "--drain", d);
-    case 'm':
-        o->method = value;
-        return ERR_OK;
-    case 'H':
-        if (o->header_count == LIMIT_HEADERS)
-            return err_set(d, ERR_TOO_BIG, "--header: more than %u headers", LIMIT_HEADERS);
-        o->headers[o->header_count++] = value;
-        return ERR_OK;
-    case 'b':
-        return take_body(o, value, d);
-    case OPT_TEMPLATE:
-        o->is_template = true;
-        return ERR_OK;
-    case OPT_REQUESTS:
-        o->requests_path = value;
-        return ERR_OK;
-    case OPT_EXPECT_STATUS:
-        return expect_parse_status(&o->expect, value, "--expect-status", d);
-    case OPT_EXPECT_LENGTH:
-        o->expect.has_length = true;
-        return parse_u64(value, 0, UINT64_MAX, &o->expect.length, "--expect-length", d);
-    case OPT_EXPECT_SHA256:
-        return expect_parse_hash(&o->expect, value, "--expect-sha256", d);
-    case OPT_NO_KEEPALIVE:
-        o->keep_alive_off = true;
-        return ERR_OK;
-    case OPT_INSECURE:
-        o->insecure = true;
-        return ERR_OK;
-    case OPT_CA:
-        o->ca_file = value;
-        return ERR_OK;
-    case OPT_SERVER_NAME:
-        o->server_name = value;
-        return ERR_OK;
-    case OPT_UNIX:
-        o->unix_socket = value;
-        return ERR_OK;
-    case OPT_CPUS:
-        o->has_cpus = true;
-        return parse_cpus(value, &o->cpus, "--cpus", d);
-    case OPT_CALIBRATE:
-        o->calibrate = true;
-        return ERR_OK;
-    case OPT_REPORT_EVERY:
-        return parse_duration(value, &o->report_every_ns, "--report-every", d);
-    case OPT_HLOG:
-        o->hlog_path = value;
-        return ERR_OK;
-    case OPT_BACKEND:
-        e = take_word(value, (const char *const[]){"auto", "io_uring", "libuv"}, 3, &word, "--backend", d);
-        o->backend = (enum transport_kind)word;
-        return e;
-    case 'o':
-        e = take_word(value, (const char *const[]){"text", "json"}, 2, &word, "--output", d);
-        o->output = (enum options_output)word;
-        return e;
-    case OPT_EVENTS:
-        o->events = true;
-        return ERR_OK;
-    default:
-        must(!"an option without a case");
+    o->has_duration = true;
+    return parse_duration(value, &o->duration_ns, "--duration", d);
+}
+
+static enum err take_stages(struct options *o, const char *value, struct err_detail *d)
+{
+    return pacer_schedule_parse(&o->schedule, value, d);
+}
+
+static enum err take_cpus(struct options *o, const char *value, struct err_detail *d)
+{
+    o->has_cpus = true;
+    return parse_cpus(value, &o->cpus, "--cpus", d);
+}
+
+static enum err take_status(struct options *o, const char *value, struct err_detail *d)
+{
+    return expect_parse_status(&o->expect, value, "--expect-status", d);
+}
+
+static enum err take_length(struct options *o, const char *value, struct err_detail *d)
+{
+    o->expect.has_length = true;
+    return parse_u64(value, 0, UINT64_MAX, &o->expect.length, "--expect-length", d);
+}
+
+static enum err take_hash(struct options *o, const char *value, struct err_detail *d)
+{
+    return expect_parse_hash(&o->expect, value, "--expect-sha256", d);
+}
+
+/* --- the table --- */
+
+#define AT(field)             .at = offsetof(struct options, field)
+#define AS_SWITCH(field)      .kind = SWITCH, AT(field)
+#define AS_TEXT(field)        .kind = TEXT, AT(field)
+#define AS_TIME(field)        .kind = TIME, AT(field)
+#define AS_NUMBER(field, low) .kind = NUMBER, AT(field), .min = (low), .max = UINT64_MAX
+#define AS_NUMBER32(field, m) .kind = NUMBER32, AT(field), .min = 1, .max = (m)
+#define AS_WORD(field, ...)   .kind = WORD, AT(field), .words = {__VA_ARGS__}
+#define AS_OTHER(function)    .kind = OTHER, .take = (function)
+
+static const struct rule rules[] = {
+    {{'c', "connections", "N", "connections in total (default 100)"},
+     AS_NUMBER32(connections, LIMIT_CONNECTIONS)},
+    {{'t', "threads", "N", "threads, each with its own loop (default 1)"}, AS_NUMBER32(threads, THREADS_MAX)},
+    {{'d', "duration", "TIME", "length of the measured window (default 10s)"}, AS_OTHER(take_duration)},
+    {{0, "warmup", "TIME", "load before the window that is not measured (default 0)"}, AS_TIME(warmup_ns)},
+    {{'R', "rate", "N", "open loop: requests per second in total, on a schedule"},
+     AS_NUMBER32(rate_per_s, PACER_RATE_MAX)},
+    {{0, "stages", "LIST",
+      "open loop in stages, like 10s:1000,30s:1000-5000\n(instead of --rate and --duration)"},
+     AS_OTHER(take_stages)},
+    {{0, "arrivals", "KIND", "of an open loop: even (default) or poisson"},
+     AS_WORD(schedule.arrivals, "even", "poisson")},
+    {{0, "seed", "N", "of random arrivals and templates (default 1)"}, AS_NUMBER(seed, 0)},
+    {{0, "start-at", "NS", "begin at this instant of CLOCK_MONOTONIC"}, AS_NUMBER(start_at_ns, 1)},
+    {{0, "ramp", "TIME", "open the connections evenly over this time (default 0)"}, AS_TIME(ramp_ns)},
+    {{0, "drain", "TIME", "how long to await answers after the window (default 5s)"}, AS_TIME(drain_ns)},
+
+    {{'m', "method", "METHOD", "request method (default GET; POST with a body)"}, AS_TEXT(method)},
+    {{'H', "header", "'K: V'", "a request header; may be repeated"}, AS_OTHER(take_header)},
+    {{'b', "body", "TEXT|@FILE", "request body, or the file that holds it"}, AS_OTHER(take_body)},
+    {{0, "template", NULL, "fill in {{counter}}, {{random:MIN-MAX}}, {{line:FILE}} in URL, headers and body"},
+     AS_SWITCH(is_template)},
+    {{0, "requests", "FILE", "several weighted requests, see splitbench-load(1)"}, AS_TEXT(requests_path)},
+    {{0, "expect-status", "LIST", "statuses that are ok (default 2xx), like 200,3xx"}, AS_OTHER(take_status)},
+    {{0, "expect-length", "N", "bytes that the body must have"}, AS_OTHER(take_length)},
+    {{0, "expect-sha256", "HEX", "hash that the body must have"}, AS_OTHER(take_hash)},
+
+    {{0, "no-keepalive", NULL, "a new connection for every request"}, AS_SWITCH(keep_alive_off)},
+    {{0, "requests-per-connection", "N", "then the connection is replaced"},
+     AS_NUMBER(requests_per_connection, 1)},
+    {{0, "timeout", "TIME", "of a request and of opening a connection (default 10s)"}, AS_TIME(timeout_ns)},
+    {{0, "source", "ADDRESS", "send from this address; may be repeated: in turn"}, AS_OTHER(take_source)},
+    {{0, "unix-socket", "PATH", "connect to this socket; the URL still gives Host and path"},
+     AS_TEXT(unix_socket)},
+    {{0, "insecure", NULL, "accept any certificate"}, AS_SWITCH(insecure)},
+    {{0, "ca", "FILE", "trust these CA certificates (PEM) instead of the system's"}, AS_TEXT(ca_file)},
+    {{0, "server-name", "NAME", "expect this name in the certificate (default: the URL's host)"},
+     AS_TEXT(server_name)},
+
+    {{0, "cpus", "LIST", "pin the threads to these CPUs in turn, like 2-3,8"}, AS_OTHER(take_cpus)},
+    {{0, "backend", "NAME", "auto (default), io_uring or libuv"},
+     AS_WORD(backend, "auto", "io_uring", "libuv")},
+    {{0, "calibrate", NULL, "measure the generator's own floor first; the URL may be left out"},
+     AS_SWITCH(calibrate)},
+
+    {{'o', "output", "FORMAT", "text (default) or json"}, AS_WORD(output, "text", "json")},
+    {{0, "report-every", "TIME", "a line on standard error for each such interval"},
+     AS_TIME(report_every_ns)},
+    {{0, "hlog", "FILE", "write an HdrHistogram interval log"}, AS_TEXT(hlog_path)},
+    {{0, "events", NULL, "one JSON line per event on standard error"}, AS_SWITCH(events)},
+    {{'h', "help", NULL, "this text"}, .kind = HELP},
+    {{0, "version", NULL, "the version"}, .kind = VERSION},
+};
+
+/* The table as args.h wants it. */
+static void list_args(struct args_option out[ARRAY_LEN(rules)])
+{
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        out[i] = rules[i].arg;
+        if (out[i].id == 0)
+            out[i].id = FIRST_LONG_ID + (int)i;
     }
 }
+
+static const struct rule *rule_of(int id)
+{
+    size_t i = id >= FIRST_LONG_ID ? (size_t)(id - FIRST_LONG_ID) : 0;
+    while (id < FIRST_LONG_ID && rules[i].arg.id != id)
+        i++;
+    return &rules[i];
+}
+
+/* The place of `value` among the words of a rule. */
+static enum err take_word(const struct rule *r, const char *value, unsigned *out, const char *what,
+                          struct err_detail *d)
+{
+    unsigned count = 0;
+    for (; count < WORDS_MAX && r->words[count] != NULL; count++) {
+        if (strcmp(value, r->words[count]) != 0)
+            continue;
+        *out = count;
+        return ERR_OK;
+    }
+    const char *close = parse_closest(value, r->words, count);
+    return err_set(d, ERR_INVALID, "%s: '%s' is not a choice; did you mean %s?", what, value,
+                   close != NULL ? close : r->words[0]);
+}
+
+static enum err take_option(struct options *o, const struct rule *r, const char *value, struct err_detail *d)
+{
+    char what[48];
+    void *field = (char *)o + r->at;
+    uint64_t number = 0;
+    enum err e = ERR_OK;
+    snprintf(what, sizeof what, "--%s", r->arg.name);
+    switch (r->kind) {
+    case SWITCH:
+        *(bool *)field = true;
+        return ERR_OK;
+    case TEXT:
+        *(const char **)field = value;
+        return ERR_OK;
+    case TIME:
+        return parse_duration(value, field, what, d);
+    case NUMBER:
+        return parse_u64(value, r->min, r->max, field, what, d);
+    case NUMBER32:
+        e = parse_u64(value, r->min, r->max, &number, what, d);
+        *(uint32_t *)field = (uint32_t)number;
+        return e;
+    case WORD:
+        return take_word(r, value, field, what, d); /* an enum of ours is an unsigned int */
+    case OTHER:
+        return r->take(o, value, d);
+    case HELP:
+    case VERSION:
+        break;
+    }
+    must(!"an option that ends the parsing");
+}
+
+/* --- what must fit together --- */
 
 /* Rate or stages become the schedule of the window, and the first rate that of the warm-up. */
 static enum err make_schedule(struct options *o, struct err_detail *d)
 {
+    o->open_loop = o->rate_per_s != 0 || o->schedule.count != 0;
+    if (!o->open_loop)
+        return o->schedule.arrivals == ARRIVALS_EVEN
+                   ? ERR_OK
+                   : err_set(d, ERR_INVALID, "--arrivals: a closed loop has none; give --rate or --stages");
     if (o->rate_per_s != 0 && o->schedule.count != 0)
         return err_set(d, ERR_INVALID, "--rate and --stages exclude each other");
     if (o->schedule.count != 0 && o->has_duration)
@@ -283,7 +290,9 @@ static enum err check_whole(struct options *o, const struct args *a, struct err_
     if (o->connections < o->threads)
         return err_set(d, ERR_INVALID, "--threads: %u threads cannot share %u connections", o->threads,
                        o->connections);
-    enum err e = o->open_loop ? make_schedule(o, d) : ERR_OK;
+    if (o->unix_socket != NULL && o->source_count != 0)
+        return err_set(d, ERR_INVALID, "--source: a unix socket has no addresses");
+    enum err e = make_schedule(o, d);
     if (e != ERR_OK || o->report_every_ns == 0)
         return e;
     if (o->report_every_ns < REPORT_EVERY_NS_MIN ||
@@ -294,13 +303,16 @@ static enum err check_whole(struct options *o, const struct args *a, struct err_
     return ERR_OK;
 }
 
-static enum options_result print_about(int id)
+static void print_help(void)
 {
-    if (id == 'h')
-        print_help();
-    else
-        puts("splitbench-load " SPLITBENCH_BUILD);
-    return OPTIONS_DONE;
+    struct args_option args[ARRAY_LEN(rules)];
+    list_args(args);
+    puts("usage: splitbench-load [options] URL\n       splitbench-load --calibrate [options]\n\n"
+         "Sends HTTP/1.1 requests, as fast as the connections allow or on a schedule, and accounts for "
+         "each.\n");
+    args_print_help(args, ARRAY_LEN(rules));
+    puts("\nExit status: 0 at least one request succeeded, 1 none did, 2 wrong usage, 3 nothing could "
+         "connect.");
 }
 
 enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d)
@@ -312,15 +324,22 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
                           .drain_ns = 5 * NS_PER_S,
                           .timeout_ns = 10 * NS_PER_S};
     expect_init(&o->expect);
+    struct args_option list[ARRAY_LEN(rules)];
     struct args a;
-    args_init(&a, table, ARRAY_LEN(table), argc, argv);
+    list_args(list);
+    args_init(&a, list, ARRAY_LEN(list), argc, argv);
     enum options_result result = OPTIONS_RUN;
     int id;
     while (result == OPTIONS_RUN && (id = args_next(&a, d)) != ARGS_END) {
-        if (id == 'h' || id == OPT_VERSION)
-            result = print_about(id);
-        else if (id == ARGS_BAD || take_option(o, id, a.value, d) != ERR_OK)
+        const struct rule *r = id != ARGS_BAD ? rule_of(id) : NULL;
+        if (r != NULL && r->kind == HELP)
+            print_help();
+        else if (r != NULL && r->kind == VERSION)
+            puts("splitbench-load " SPLITBENCH_BUILD);
+        else if (r == NULL || take_option(o, r, a.value, d) != ERR_OK)
             result = OPTIONS_BAD;
+        if (r != NULL && (r->kind == HELP || r->kind == VERSION))
+            result = OPTIONS_DONE;
     }
     if (result == OPTIONS_RUN && check_whole(o, &a, d) != ERR_OK)
         result = OPTIONS_BAD;

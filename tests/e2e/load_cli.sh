@@ -32,6 +32,7 @@ refused 2 "cannot share" "$url" -c 1 -t 2
 refused 2 "like 10s" "$url" -d 10
 refused 2 "the length follows" "$url" -H "Content-Length: 3"
 refused 2 "cannot read" "$url" --requests /nonexistent
+refused 2 "for https://" "$url" --insecure
 refused 2 "CA" "https://127.0.0.1:$port/" --ca /nonexistent.pem
 refused 3 "cannot be resolved" http://no-such-name.invalid/
 refused 3 "had passed" "$url/ok" --start-at 1 -c 1

@@ -285,6 +285,8 @@ static void refuses_bad_options(void **unused)
                                       "http://h/ -R 5 --stages 1s:5",
                                       "http://h/ --stages 1s:5 -d 5s",
                                       "http://h/ --arrivals odd",
+                                      "http://h/ --arrivals poisson",
+                                      "http://h/ --unix-socket x --source 127.0.0.1",
                                       "http://h/ --backend epoll",
                                       "http://h/ --cpus x",
                                       "http://h/ --source nowhere",
