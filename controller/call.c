@@ -227,6 +227,7 @@ enum err call_next(struct call *c, uint64_t deadline_ns, struct call_event *out,
     pthread_mutex_unlock(&c->lock);
     if (e != ERR_OK)
         return e;
+    must(n != NULL);
     *out = n->event;
     free(n);
     if (out->event.number > c->taken[out->host])

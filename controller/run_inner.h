@@ -35,11 +35,11 @@ struct run_server { /* the newest process of a target */
 };
 
 struct run_reply { /* one answer that is waited for */
-    uint32_t host;
-    uint64_t tag;
-    const char *what; /* for the time-out's sentence */
-    bool answered;
     struct msg_event event; /* owned */
+    const char *what;       /* for the time-out's sentence */
+    uint64_t tag;
+    uint32_t host;
+    bool answered;
 };
 
 struct run {

@@ -342,6 +342,7 @@ static enum err judge(struct run *r, struct run_window *x, const struct msg_load
     call_settle(r->call);
     if (e != ERR_OK)
         return err_prefix(d, e, "the result of %s cannot be stored", x->name);
+    must(loaded != NULL || !a.valid);
     if (a.valid)
         return run_say(
             r, d, "round %u/%u %s: %.0f ok/s, %llu failed", x->w->round + 1, r->e->design.rounds, x->name,
@@ -353,7 +354,7 @@ static enum err judge(struct run *r, struct run_window *x, const struct msg_load
 
 static enum err conclude(struct run *r, struct run_window *x, bool *valid, bool *final, struct err_detail *d)
 {
-    const struct msg_loaded *parts[LIMIT_HOSTS_PER_ROLE];
+    const struct msg_loaded *parts[LIMIT_HOSTS_PER_ROLE] = {NULL};
     const struct msg_loaded *loaded = NULL;
     struct msg_loaded merged = {0};
     char *failure = NULL;
