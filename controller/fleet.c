@@ -235,14 +235,13 @@ enum err fleet_command(struct fleet *f, struct fleet_agent *a, const char *job, 
     return e;
 }
 
-void fleet_flush(struct fleet *f, uint64_t now_ns)
+void fleet_flush(struct fleet *f)
 {
-    (void)now_ns;
     for (size_t i = 0; i < f->agent_count; i++)
         fleet_agent_answer_poll(f, f->agents[i], false);
 }
 
-void fleet_release(struct fleet *f, const char *job, uint64_t now_ns)
+void fleet_release(struct fleet *f, const char *job)
 {
     for (size_t i = 0; i < f->agent_count; i++) {
         struct fleet_agent *a = f->agents[i];
@@ -252,7 +251,7 @@ void fleet_release(struct fleet *f, const char *job, uint64_t now_ns)
             fleet_agent_queue_close(a, job);
         a->owned = false; /* what still comes, comes late */
     }
-    fleet_flush(f, now_ns);
+    fleet_flush(f);
 }
 
 size_t fleet_count(const struct fleet *f)

@@ -127,7 +127,7 @@ NODISCARD enum err fleet_reserve(struct fleet *f, const char *job, const struct 
 NODISCARD enum err fleet_command(struct fleet *f, struct fleet_agent *a, const char *job,
                                  const struct msg_command *c, uint64_t tag);
 /* Sends what was queued to agents with a held poll: once after a batch of commands. */
-void fleet_flush(struct fleet *f, uint64_t now_ns);
+void fleet_flush(struct fleet *f);
 
 /* Events up to `number` of that incarnation are dealt with. Whoever got an event settles it in the end, or
  * the agent sends it for ever. */
@@ -136,7 +136,7 @@ void fleet_settle(struct fleet *f, struct fleet_agent *a, uint64_t incarnation, 
 void fleet_settle_late(struct fleet *f, struct fleet_agent *a);
 
 /* Ends what is left of a job's reservations: JOB_CLOSE to every host that has not had one. */
-void fleet_release(struct fleet *f, const char *job, uint64_t now_ns);
+void fleet_release(struct fleet *f, const char *job);
 
 /* ---- looking on ---------------------------------------------------------------------------------- */
 

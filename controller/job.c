@@ -1,6 +1,5 @@
 #include "controller/job.h"
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 
@@ -393,7 +392,7 @@ static void end_job(struct job_table *t, struct job *j)
     must(pthread_join(j->thread, NULL) == 0);
     must(job_handle(j, JOB_INPUT_END));
     settle_all(t, j);
-    fleet_release(t->fleet, j->spec->id, clock_now_ns());
+    fleet_release(t->fleet, j->spec->id);
     call_free(j->call);
     j->call = NULL;
     t->schedule_wanted = true;
@@ -438,7 +437,7 @@ static void on_wake(uv_async_t *async)
         if (j->call != NULL && !drain(t, j))
             end_job(t, j);
     }
-    fleet_flush(t->fleet, clock_now_ns());
+    fleet_flush(t->fleet);
     if (t->schedule_wanted)
         schedule(t);
     tell_when_stopped(t);

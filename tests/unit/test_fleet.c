@@ -168,7 +168,7 @@ static enum err command(struct fixture *f, struct fleet_agent *a, const char *jo
 {
     struct msg_command c = {.kind = kind};
     enum err e = fleet_command(f->fleet, a, job, &c, tag);
-    fleet_flush(f->fleet, T0);
+    fleet_flush(f->fleet);
     return e;
 }
 
@@ -339,7 +339,7 @@ static void test_a_new_incarnation_fails_the_job(void **state)
     assert_int_equal(f->seen.event_host, 0);
     assert_non_null(strstr(f->seen.cause, "started anew"));
     assert_ptr_equal(f->seen.dropped, &f->peers[0]);
-    fleet_release(f->fleet, "j", T0);
+    fleet_release(f->fleet, "j");
     /* The server still has to close; the agent that came back is free. */
     assert_int_equal(reserve(f, "k", "sut", hosts), ERR_BUSY);
     fleet_poll(f->fleet, b, &f->requests[3], 1, T0);
@@ -515,7 +515,7 @@ static void test_release_closes_and_what_comes_then_is_late(void **state)
     struct fleet_host hosts[2];
     open_pair(f, &a, &b);
     fleet_poll(f->fleet, a, &f->requests[3], 1, T0);
-    fleet_release(f->fleet, "j", T0);
+    fleet_release(f->fleet, "j");
     assert_int_equal(f->seen.kinds[0], MSG_COMMAND_JOB_CLOSE);
     assert_int_equal(command(f, a, "j", MSG_COMMAND_SAMPLE, 5), ERR_CLOSED);
     push_one(f, a, 7, 2, 0, MSG_EVENT_EXITED, "j", T0);
