@@ -93,18 +93,22 @@ struct link_client_options {
 /* `hello` is copied; its certificate is filled from the identity. Dialling starts at once. */
 NODISCARD enum err link_client_new(const struct link_client_options *options, const struct msg_hello *hello,
                                    struct link_client **out, struct err_detail *d);
+/* Open calls are answered with ERR_CLOSED on the loop's next turn, on_down is not called any more; `cb` (may
+ * be NULL) comes last. */
 void link_client_close(struct link_client **client, void (*cb)(void *arg), void *arg);
 
 /* Says from now on that this job is held here (it goes into the next HELLO). */
 void link_client_set_held_job(struct link_client *client, const char *job);
 
 /* Sends `m` (borrowed; session and serial are filled in) and calls `cb` exactly once: with the answer, with
- * the code and text of a REFUSED, with ERR_TIMEOUT, or with ERR_CLOSED. At most 8 calls are open at once
- * (ERR_BUSY). */
+ * the code and text of a REFUSED, with ERR_TIMEOUT, or with ERR_CLOSED. `reply` and `d` are borrowed. Where
+ * this itself fails, `cb` is not called: ERR_CLOSED without a session, ERR_BUSY with 8 calls open,
+ * ERR_INVALID or ERR_TOO_BIG when `m` cannot be encoded. */
 NODISCARD enum err link_client_call(struct link_client *client, const struct msg *m, uint64_t timeout_ns,
                                     link_reply_cb *cb, void *arg);
 
-/* Drops the connection and dials again: the caller has noticed a silence. */
+/* Drops the connection and dials again: the caller has noticed a silence. Open calls and on_down are told on
+ * the loop's next turn. */
 void link_client_redial(struct link_client *client, const char *why);
 
 /* ---- enrolment ------------------------------------------------------------------------------------- */
