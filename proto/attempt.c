@@ -3,15 +3,19 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "proto/link_nng.h"
+#include "proto/own_sockets.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 
 /* nng never ends a dial that is cancelled in its first instructions, so none is that young. */
 #define CANCEL_AFTER_NS (50 * NS_PER_MS)
-/* When a connection is lost nng dials again at once, half of the time (its random back-off is negative then).
- * To end that one in its greeting stops an ipc listener of nng 1.5.2 for ever (EPIPE becomes ECLOSED, which
- * it takes for its own end), so it gets the time to be greeted and turned away. */
-#define CLOSE_AFTER_MS 200u
+/* What nng needs for a close, and then it hangs. */
+#define CLOSE_MS 5000u
+/* For a connection that was shut down to be noticed. */
+#define GONE_MS 200u
 
 /* ---- on nng's threads ---------------------------------------------------------------------------------- */
 
@@ -19,8 +23,13 @@ static void on_pipe_arriving(nng_pipe pipe, nng_pipe_ev ev, void *arg)
 {
     (void)ev;
     struct attempt *a = arg;
-    if (atomic_fetch_add(&a->pipes, 1) != 0)
+    if (atomic_fetch_add(&a->pipes, 1) != 0) {
         nng_pipe_close(pipe); /* nng dialled again by itself */
+        return;
+    }
+    if (nng_pipe_get_addr(pipe, NNG_OPT_LOCADDR, &a->local) != 0 ||
+        nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &a->remote) != 0)
+        a->remote.s_family = NNG_AF_UNSPEC;
 }
 
 static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev ev, void *arg)
@@ -29,7 +38,7 @@ static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev ev, void *arg)
     (void)ev;
     struct attempt *a = arg;
     /* The first to go is the one that was used. */
-    if (atomic_fetch_add(&a->pipes, 0x10000) < 0x10000)
+    if (!atomic_exchange(&a->gone, true))
         mailbox_post(&a->box, &a->lost);
 }
 
@@ -95,28 +104,55 @@ void attempt_start_call(struct attempt_call *call, nng_msg *m, uint64_t timeout_
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static void on_grace_closed(uv_handle_t *handle)
+static uint16_t port_of(const nng_sockaddr *sa)
 {
-    struct attempt *a = handle->data;
-    struct attempt_handlers h = a->handlers;
-    for (size_t i = 0; i < ATTEMPT_CALLS; i++)
-        nng_aio_free(a->calls[i].aio);
-    free(a->address);
-    free(a);
-    h.on_closed(h.arg);
+    return ntohs(sa->s_family == NNG_AF_INET ? sa->s_in.sa_port : sa->s_in6.sa_port);
 }
 
-static void on_box_closed(uv_handle_t *handle)
+struct search {
+    const struct attempt *attempt;
+    int found;
+    bool shut; /* what is found */
+};
+
+static void visit(void *arg, const struct own_socket *s)
 {
-    struct attempt *a = handle->data;
-    uv_close((uv_handle_t *)&a->grace, on_grace_closed);
+    struct search *search = arg;
+    const struct attempt *a = search->attempt;
+    bool same = a->remote.s_family == NNG_AF_IPC
+                    ? s->ipc && strcmp(s->remote_path, a->address + strlen(LINK_IPC)) == 0
+                    : !s->ipc && s->local_port == port_of(&a->local) && s->remote_port == port_of(&a->remote);
+    if (!same)
+        return;
+    search->found++;
+    if (search->shut)
+        (void)shutdown(s->fd, SHUT_RDWR);
 }
 
-/* On a worker: waits for all that nng still runs for this socket. The contexts go first, and only when no
- * callback can be inside one: nng 1.5.2 panics when a socket closes while nng_ctx_recv returns. */
-static void close_socket(uv_work_t *work)
+/* nng 1.5.2 hangs when a pipe is closed while a message comes in. So the connection is shut down first, and
+ * nng given the time to notice. Where the socket cannot be told from another, that is left out: an answer
+ * that arrives in the very microsecond is all there is to fear. */
+static void shut_connection(struct attempt *a)
 {
-    struct attempt *a = work->data;
+    struct search search = {.attempt = a};
+    if (a->remote.s_family == NNG_AF_UNSPEC || atomic_load(&a->gone))
+        return;
+    own_sockets_visit(visit, &search);
+    if (search.found != 1)
+        return;
+    search.shut = true;
+    own_sockets_visit(visit, &search);
+    for (unsigned i = 0; i < GONE_MS && !atomic_load(&a->gone); i++)
+        uv_sleep(1);
+}
+
+/* On a thread of its own: waits for all that nng still runs for this socket. The contexts go before it, and
+ * only when no callback can be inside one: nng 1.5.2 panics when a socket closes while nng_ctx_recv returns.
+ */
+static void close_socket(void *arg)
+{
+    struct attempt *a = arg;
+    shut_connection(a);
     for (size_t i = 0; i < ATTEMPT_CALLS; i++)
         nng_aio_stop(a->calls[i].aio);
     for (size_t i = 0; i < ATTEMPT_CALLS; i++)
@@ -124,26 +160,52 @@ static void close_socket(uv_work_t *work)
     nng_close(a->socket);
 }
 
-static void on_socket_closed(uv_work_t *work, int status)
+static void on_timer_closed(uv_handle_t *handle)
 {
-    (void)status;
-    struct attempt *a = work->data;
+    struct attempt *a = handle->data;
+    struct attempt_handlers h = a->handlers;
+    if (!a->abandoned) {
+        for (size_t i = 0; i < ATTEMPT_CALLS; i++)
+            nng_aio_free(a->calls[i].aio);
+        free(a->address);
+        free(a);
+    }
+    h.on_closed(h.arg);
+}
+
+static void on_box_closed(uv_handle_t *handle)
+{
+    struct attempt *a = handle->data;
+    uv_close((uv_handle_t *)&a->timer, on_timer_closed);
+}
+
+static void on_socket_closed(void *arg)
+{
+    struct attempt *a = arg;
+    uv_timer_stop(&a->timer);
     mailbox_drain(&a->box);
+    mailbox_close(&a->box, on_box_closed);
+}
+
+static void on_close_limit(uv_timer_t *timer)
+{
+    struct attempt *a = timer->data;
+    worker_abandon(&a->worker);
+    a->abandoned = true;
     mailbox_close(&a->box, on_box_closed);
 }
 
 static void start_closing(struct attempt *a)
 {
-    must(uv_queue_work(a->loop, &a->close_work, close_socket, on_socket_closed) == 0);
+    uv_timer_start(&a->timer, on_close_limit, CLOSE_MS, 0);
+    a->worker = worker_start(a->loop, close_socket, on_socket_closed, a);
 }
 
-static void on_grace_over(uv_timer_t *timer)
+static void cancel_dial(uv_timer_t *timer)
 {
     struct attempt *a = timer->data;
-    if (a->dialling)
-        nng_dialer_close(a->dialer); /* on_dialled starts the closing */
-    else
-        start_closing(a);
+    nng_dialer_close(a->dialer); /* on_dialled starts the closing */
+    uv_timer_start(&a->timer, on_close_limit, CLOSE_MS, 0);
 }
 
 void attempt_close(struct attempt **attempt)
@@ -152,34 +214,28 @@ void attempt_close(struct attempt **attempt)
     *attempt = NULL;
     a->closing = true;
     if (!a->dialling) {
-        if (atomic_load(&a->pipes) >= 0x10000)
-            uv_timer_start(&a->grace, on_grace_over, CLOSE_AFTER_MS, 0);
-        else
-            start_closing(a);
+        start_closing(a);
         return;
     }
     uint64_t age_ns = clock_now_ns() - a->started_ns;
-    if (age_ns >= CANCEL_AFTER_NS)
-        on_grace_over(&a->grace);
-    else
-        uv_timer_start(&a->grace, on_grace_over, (CANCEL_AFTER_NS - age_ns) / NS_PER_MS + 1, 0);
+    uint64_t wait_ns = age_ns < CANCEL_AFTER_NS ? CANCEL_AFTER_NS - age_ns : 0;
+    uv_timer_start(&a->timer, cancel_dial, wait_ns / NS_PER_MS + 1, 0);
 }
 
 /* ---- dialling ------------------------------------------------------------------------------------------ */
 
-static void dial(uv_work_t *work)
+static void dial(void *arg)
 {
-    struct attempt *a = work->data;
+    struct attempt *a = arg;
     a->dial_code = nng_dialer_start(a->dialer, 0);
 }
 
-static void on_dialled(uv_work_t *work, int status)
+static void on_dialled(void *arg)
 {
-    (void)status;
-    struct attempt *a = work->data;
+    struct attempt *a = arg;
     a->dialling = false;
+    a->worker = NULL;
     if (a->closing) {
-        uv_timer_stop(&a->grace);
         start_closing(a);
         return;
     }
@@ -203,8 +259,8 @@ enum err attempt_new(uv_loop_t *loop, const char *address, nng_tls_config *tls,
     a->socket = socket;
     a->dialer = dialer;
     mailbox_init(&a->box, loop, on_node, a);
-    must(uv_timer_init(loop, &a->grace) == 0);
-    a->grace.data = a->dial_work.data = a->close_work.data = a;
+    must(uv_timer_init(loop, &a->timer) == 0);
+    a->timer.data = a;
     for (size_t i = 0; i < ATTEMPT_CALLS; i++) {
         struct attempt_call *call = &a->calls[i];
         call->attempt = a;
@@ -215,7 +271,7 @@ enum err attempt_new(uv_loop_t *loop, const char *address, nng_tls_config *tls,
     must(nng_pipe_notify(socket, NNG_PIPE_EV_REM_POST, on_pipe_gone, a) == 0);
     a->dialling = true;
     a->started_ns = clock_now_ns();
-    must(uv_queue_work(loop, &a->dial_work, dial, on_dialled) == 0);
+    a->worker = worker_start(loop, dial, on_dialled, a);
     *out = a;
     return ERR_OK;
 }

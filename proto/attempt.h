@@ -2,11 +2,12 @@
 #define PROTO_ATTEMPT_H
 /*
  * One connection of a client, from dialling to closing: an nng socket of its own, so that nothing of an old
- * connection reaches a new one. Dialling and closing block in nng and run on uv's worker threads. Owned by
+ * connection reaches a new one. Dialling and closing block in nng and run on threads of their own. Owned by
  * link_client.c; the loop's thread. For proto/link_*.c only.
  */
 #include "proto/link.h"
 #include "proto/mailbox.h"
+#include "proto/worker.h"
 
 #include <nng/nng.h>
 #include <nng/supplemental/tls/tls.h>
@@ -50,14 +51,17 @@ struct attempt {
     nng_dialer dialer;
     struct mailbox box;
     struct mailbox_node lost;
-    uv_work_t dial_work;
-    uv_work_t close_work;
-    uv_timer_t grace;
+    struct worker *worker; /* dialling or closing */
+    uv_timer_t timer;      /* of the closing */
     uint64_t started_ns;
     bool dialling;
     bool closing;
+    bool abandoned; /* nng has hung: it stays behind */
     int dial_code;
     atomic_uint pipes; /* counted on nng's threads: the second one is not wanted */
+    atomic_bool gone;  /* the connection */
+    nng_sockaddr local;
+    nng_sockaddr remote; /* tells its socket from the others; family UNSPEC until there is one */
     struct attempt_call calls[ATTEMPT_CALLS];
 };
 

@@ -85,7 +85,7 @@ static enum err encode_items(struct encoder *c, const struct schema_field *f, co
     const char *from = ours + f->ours;
     if (f->type == SCHEMA_LIST)
         memcpy(&from, ours + f->ours, sizeof from);
-    ProtobufCMessage **items = alloc(c, count * sizeof *items);
+    ProtobufCMessage **items = alloc(c, count * sizeof(void *));
     if (items == NULL)
         return too_big(c);
     for (size_t i = 0; i < count; i++) {
@@ -190,7 +190,7 @@ static enum err encode_field(struct encoder *c, const struct schema_field *f, co
         ProtobufCMessage *sub;
         enum err e = encode_struct(c, f->sub, at, &sub);
         if (e == ERR_OK)
-            memcpy(wire + f->wire, &sub, sizeof sub);
+            memcpy(wire + f->wire, &sub, sizeof(void *));
         return e;
     }
     case SCHEMA_LIST:
@@ -228,7 +228,7 @@ static enum err encode_struct(struct encoder *c, const struct schema *s, const v
         e = encode_struct(c, s->kinds[kind], (const char *)ours + s->union_at, &body);
         memcpy(wire + s->case_at, &number, sizeof number);
         if (e == ERR_OK)
-            memcpy(wire + s->body_at, &body, sizeof body);
+            memcpy(wire + s->body_at, &body, sizeof(void *));
     }
     *out = (ProtobufCMessage *)(void *)wire;
     return e;
@@ -239,7 +239,7 @@ enum err codec_encode(const struct msg *m, struct buf *out, struct err_detail *d
     must((unsigned)m->kind < MSG_KIND_COUNT);
     struct encoder c = {.message = msg_kind_name(m->kind), .d = d};
     arena_init(&c.arena, ENCODE_HEAP_BYTES);
-    ProtobufCMessage *message;
+    ProtobufCMessage *message = NULL;
     uint8_t *packed = NULL;
     enum err e = encode_struct(&c, &schema_frame, m, &message);
     if (e != ERR_OK)
@@ -266,7 +266,7 @@ static size_t item_bytes(const struct schema *s, const void *ours)
 {
     struct encoder c = {.message = ""};
     arena_init(&c.arena, ENCODE_HEAP_BYTES);
-    ProtobufCMessage *message;
+    ProtobufCMessage *message = NULL;
     size_t len = 0;
     if (encode_struct(&c, s, ours, &message) == ERR_OK)
         len = protobuf_c_message_get_packed_size(message) + 6;

@@ -64,7 +64,7 @@ static void on_call_over(void *arg, struct attempt_call *call, int nng_code, nng
 static void on_dialled(void *arg, enum err e, const struct err_detail *d)
 {
     struct exchange *x = arg;
-    nng_msg *packed;
+    nng_msg *packed = NULL;
     if (e != ERR_OK)
         e = err_set(x->d, e, "%s", d->text);
     else
@@ -167,7 +167,7 @@ enum err link_enrol(const struct link_enrol_options *o, struct err_detail *d)
     char secret[64];
     uint8_t fingerprint[MSG_HASH_BYTES];
     struct identity id = {0};
-    struct identity_facts facts;
+    struct identity_facts facts = {.role = MSG_ROLE_NONE};
     char *csr_pem = NULL;
     enum err e = link_check_address(o->address, d);
     if (e == ERR_OK && link_is_ipc(o->address))

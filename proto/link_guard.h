@@ -9,8 +9,7 @@
  * Limits: GUARD_SHY_NS for a handshake; with more than GUARD_STRANGERS_MAX waiting, GUARD_CROWDED_NS.
  */
 #include "common/clock.h"
-
-#include <netinet/in.h>
+#include "proto/own_sockets.h"
 
 #define GUARD_PORTS_MAX     8u
 #define GUARD_STRANGERS_MAX 1024u
@@ -27,8 +26,7 @@ struct link_guard {
     size_t port_count;
     struct guard_stranger *strangers; /* sorted by cookie */
     size_t stranger_count;
-    /* Whether nng has announced a pipe from this address (mapped IPv4 or IPv6) and port. */
-    bool (*is_known)(void *arg, const struct in6_addr *address, uint16_t port);
+    bool (*is_known)(void *arg, const struct own_socket *s); /* nng has announced its pipe */
     void *arg;
 };
 
@@ -36,6 +34,9 @@ void guard_fini(struct link_guard *g);
 
 /* Watches one more port; beyond GUARD_PORTS_MAX it is not watched. */
 void guard_add_port(struct link_guard *g, uint16_t port);
+
+/* Whether this is a connection to a watched port. */
+bool guard_watches(const struct link_guard *g, const struct own_socket *s);
 
 /* One look around; returns how many connections were shut down. */
 size_t guard_check(struct link_guard *g, uint64_t now_ns);

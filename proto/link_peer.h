@@ -12,6 +12,7 @@
 #include "proto/link_guard.h"
 #include "proto/mailbox.h"
 #include "proto/session.h"
+#include "proto/worker.h"
 
 #include <nng/nng.h>
 
@@ -20,6 +21,7 @@
 #define LINK_REQUESTS_MAX 16u               /* a client has at most 8 calls open */
 #define LINK_SHY_NS       (10 * NS_PER_S)   /* a TLS handshake over a bad line takes two or three */
 #define LINK_LINGER_NS    (500 * NS_PER_MS) /* for a refusal to arrive before the connection goes */
+#define LINK_SHUT_NS      (2 * NS_PER_S)    /* from the shutdown of a connection to the end of its pipe */
 #define LINK_SILENT_NS    (300 * NS_PER_S)  /* an agent polls every few seconds: this one is gone */
 #define LINK_WAITING_MAX  256u              /* messages before the server stops reading until it caught up */
 #define LINK_PEER_BUCKETS 1024u
@@ -40,6 +42,8 @@ struct link_server {
     uv_timer_t tick;       /* deadlines: runs while there are peers */
     uv_timer_t guard_tick; /* runs while there is a port */
     struct link_guard guard;
+    uv_timer_t shut; /* shuts connections down, many at a time */
+    struct worker *closer;
     struct link_bound *bound;
     size_t bound_count;
     struct link_peer *buckets[LINK_PEER_BUCKETS];
@@ -47,6 +51,7 @@ struct link_server {
     atomic_uint pipe_count; /* counted on nng's threads: the cap holds before the loop knows */
     atomic_bool reading;    /* a receive is posted to nng */
     atomic_bool stopping;
+    bool abandoned;
     void (*on_closed)(void *arg);
     void *on_closed_arg;
 };
@@ -62,7 +67,8 @@ struct link_peer {
     struct in6_addr remote;
     uint16_t remote_port;
     struct session session;
-    uint64_t deadline_ns; /* when it is closed, 0 = never */
+    uint64_t deadline_ns; /* when it is dropped or, if ended, closed; 0 = never */
+    bool shut_wanted;
     struct msg hello;
     struct identity_facts facts;
     uint8_t nonce[MSG_NONCE_BYTES];
@@ -83,6 +89,9 @@ struct link_request {
 
 /* One message from this peer; `number` is nng's request number. */
 void link_peer_hear(struct link_peer *peer, uint32_t number, const void *data, size_t len);
+
+/* Shuts the connections of dropped peers down; called by link_peer_drop, implemented by the server. */
+void link_server_shut_soon(struct link_server *s);
 
 /* Called by the tick. */
 void link_peer_check_deadline(struct link_peer *peer, uint64_t now_ns);

@@ -14,10 +14,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define TICK_MS          500u
 #define GUARD_TICK_MS    2000u
+#define SHUT_MS          20u /* to gather what is dropped at the same time: each look costs all descriptors */
+#define CLOSE_MS         5000u  /* nng has hung */
 #define LINK_DESCRIPTORS 16384u /* LIMIT_PEERS, as many strangers, and the rest of the program */
 
 /* What nng's threads tell the loop. */
@@ -136,14 +139,40 @@ static void on_tick(uv_timer_t *timer)
         uv_timer_stop(timer);
 }
 
-static bool is_known(void *arg, const struct in6_addr *address, uint16_t port)
+static struct link_peer *find_by_socket(const struct link_server *s, const struct own_socket *socket)
+{
+    for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
+        for (struct link_peer *p = s->buckets[i]; p != NULL; p = p->next)
+            if (p->remote_port == socket->remote_port &&
+                memcmp(&p->remote, &socket->remote, sizeof p->remote) == 0)
+                return p;
+    return NULL;
+}
+
+static bool is_known(void *arg, const struct own_socket *socket)
+{
+    return find_by_socket(arg, socket) != NULL;
+}
+
+static void shut_dropped(void *arg, const struct own_socket *socket)
 {
     const struct link_server *s = arg;
-    for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
-        for (const struct link_peer *p = s->buckets[i]; p != NULL; p = p->next)
-            if (p->remote_port == port && memcmp(&p->remote, address, sizeof *address) == 0)
-                return true;
-    return false;
+    if (!guard_watches(&s->guard, socket))
+        return;
+    const struct link_peer *p = find_by_socket(s, socket);
+    if (p != NULL && p->shut_wanted)
+        (void)shutdown(socket->fd, SHUT_RDWR); /* or it is gone already */
+}
+
+static void on_shut(uv_timer_t *timer)
+{
+    own_sockets_visit(shut_dropped, timer->data);
+}
+
+void link_server_shut_soon(struct link_server *s)
+{
+    if (!uv_is_active((uv_handle_t *)&s->shut))
+        uv_timer_start(&s->shut, on_shut, SHUT_MS, 0);
 }
 
 static void on_guard_tick(uv_timer_t *timer)
@@ -205,14 +234,15 @@ static void on_note(void *arg, struct mailbox_node *node)
 {
     struct link_server *s = arg;
     struct note *n = CONTAINER_OF(node, struct note, node);
-    if (n->kind == NOTE_ARRIVED)
+    bool stopping = atomic_load(&s->stopping);
+    if (n->kind == NOTE_ARRIVED && !stopping)
         handle_arrived(s, n);
     else if (n->kind == NOTE_MESSAGE)
         handle_message(s, n);
-    else
+    else if (n->kind == NOTE_GONE)
         handle_gone(s, n->pipe);
     free(n);
-    if (atomic_load(&s->stopping))
+    if (stopping)
         return;
     if (!atomic_exchange(&s->reading, true))
         nng_recv_aio(s->socket, s->recv);
@@ -287,11 +317,8 @@ static enum err listen_on(struct link_server *s, struct link_bound *b, const cha
 
 static void free_server(struct link_server *s)
 {
-    for (size_t i = 0; i < s->bound_count; i++) {
-        if (s->bound[i].lock_fd >= 0)
-            close(s->bound[i].lock_fd);
+    for (size_t i = 0; i < s->bound_count; i++)
         free(s->bound[i].address);
-    }
     free(s->bound);
     guard_fini(&s->guard);
     nng_aio_free(s->recv);
@@ -337,7 +364,8 @@ enum err link_server_new(const struct link_server_options *options, struct link_
     mailbox_init(&s->box, options->loop, on_note, s);
     must(uv_timer_init(options->loop, &s->tick) == 0);
     must(uv_timer_init(options->loop, &s->guard_tick) == 0);
-    s->tick.data = s->guard_tick.data = s;
+    must(uv_timer_init(options->loop, &s->shut) == 0);
+    s->tick.data = s->guard_tick.data = s->shut.data = s;
     s->guard.is_known = is_known;
     s->guard.arg = s;
     for (size_t i = 0; i < s->bound_count && e == ERR_OK; i++)
@@ -356,14 +384,31 @@ enum err link_server_new(const struct link_server_options *options, struct link_
 
 /* ---- closing ------------------------------------------------------------------------------------------ */
 
-static void on_guard_closed(uv_handle_t *handle)
+static void release_paths(struct link_server *s)
+{
+    for (size_t i = 0; i < s->bound_count; i++) {
+        if (s->bound[i].lock_fd >= 0)
+            close(s->bound[i].lock_fd);
+        s->bound[i].lock_fd = -1;
+    }
+}
+
+static void on_shut_closed(uv_handle_t *handle)
 {
     struct link_server *s = handle->data;
     void (*cb)(void *arg) = s->on_closed;
     void *arg = s->on_closed_arg;
-    free_server(s);
+    release_paths(s);
+    if (!s->abandoned)
+        free_server(s);
     if (cb != NULL)
         cb(arg);
+}
+
+static void on_guard_closed(uv_handle_t *handle)
+{
+    struct link_server *s = handle->data;
+    uv_close((uv_handle_t *)&s->shut, on_shut_closed);
 }
 
 static void on_tick_closed(uv_handle_t *handle)
@@ -378,6 +423,43 @@ static void on_box_closed(uv_handle_t *handle)
     uv_close((uv_handle_t *)&s->tick, on_tick_closed);
 }
 
+static void shut_all(void *arg, const struct own_socket *socket)
+{
+    const struct link_server *s = arg;
+    if (guard_watches(&s->guard, socket))
+        (void)shutdown(socket->fd, SHUT_RDWR);
+}
+
+/* On a thread of its own: waits until nng has let go of everything. */
+static void close_socket(void *arg)
+{
+    struct link_server *s = arg;
+    nng_aio_stop(s->recv);
+    if (s->guard.port_count != 0) {
+        own_sockets_visit(shut_all, s); /* see link_peer_drop */
+        uv_sleep(50);
+    }
+    nng_close(s->socket);
+}
+
+/* nng_close returns when the last pipe's callback has: nothing is posted after it. */
+static void on_socket_closed(void *arg)
+{
+    struct link_server *s = arg;
+    s->closer = NULL;
+    uv_timer_stop(&s->tick);
+    mailbox_drain(&s->box);
+    mailbox_close(&s->box, on_box_closed);
+}
+
+static void on_close_limit(uv_timer_t *timer)
+{
+    struct link_server *s = timer->data;
+    worker_abandon(&s->closer);
+    s->abandoned = true; /* nng's threads may still use it: it stays behind */
+    mailbox_close(&s->box, on_box_closed);
+}
+
 void link_server_close(struct link_server **server, void (*cb)(void *arg), void *arg)
 {
     struct link_server *s = *server;
@@ -385,17 +467,16 @@ void link_server_close(struct link_server **server, void (*cb)(void *arg), void 
     s->on_closed = cb;
     s->on_closed_arg = arg;
     atomic_store(&s->stopping, true);
-    /* nng_close returns when the last pipe's callback has: nothing is posted after it. */
-    nng_aio_stop(s->recv);
-    nng_close(s->socket);
-    mailbox_drain(&s->box);
+    uv_timer_stop(&s->guard_tick);
+    uv_timer_stop(&s->shut);
     for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
         while (s->buckets[i] != NULL) {
             struct link_peer *p = s->buckets[i];
             s->buckets[i] = p->next;
             link_peer_free(p, "the controller stopped");
         }
-    mailbox_close(&s->box, on_box_closed);
+    uv_timer_start(&s->tick, on_close_limit, CLOSE_MS, 0);
+    s->closer = worker_start(s->tick.loop, close_socket, on_socket_closed, s);
 }
 
 const char *link_server_address(const struct link_server *server, size_t i)

@@ -19,11 +19,13 @@ size_t mailbox_post(struct mailbox *b, struct mailbox_node *node)
 {
     node->next = NULL;
     uv_mutex_lock(&b->lock);
-    *b->tail = node;
-    b->tail = &node->next;
     size_t count = ++b->count;
-    /* Within the lock: once it is given up the loop may take the node, close the mailbox and free it. */
-    uv_async_send(&b->wake);
+    if (!b->closed) {
+        *b->tail = node;
+        b->tail = &node->next;
+        /* Within the lock: once it is given up the loop may take the node, close the mailbox and free it. */
+        uv_async_send(&b->wake);
+    }
     uv_mutex_unlock(&b->lock);
     return count;
 }
@@ -45,7 +47,8 @@ void mailbox_drain(struct mailbox *b)
 
 void mailbox_close(struct mailbox *b, uv_close_cb cb)
 {
-    must(b->head == NULL);
-    uv_mutex_destroy(&b->lock);
+    uv_mutex_lock(&b->lock);
+    b->closed = true;
+    uv_mutex_unlock(&b->lock);
     uv_close((uv_handle_t *)&b->wake, cb);
 }

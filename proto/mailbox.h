@@ -18,6 +18,7 @@ struct mailbox {
     struct mailbox_node *head;
     struct mailbox_node **tail;
     size_t count;
+    bool closed;
     void (*on_node)(void *arg, struct mailbox_node *node);
     void *arg;
 };
@@ -31,7 +32,8 @@ size_t mailbox_post(struct mailbox *b, struct mailbox_node *node);
 /* Takes all that wait now, calling on_node for each. The wake-up does this; a closing owner may, too. */
 void mailbox_drain(struct mailbox *b);
 
-/* After the last post. `cb` gets the handle: its data is `arg` of mailbox_init. */
+/* What is posted from now on is lost; after the last post nothing is. `cb` gets the handle: its data is `arg`
+ * of mailbox_init. */
 void mailbox_close(struct mailbox *b, uv_close_cb cb);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <mbedtls/net_sockets.h>
 #include <mbedtls/ssl.h>
+#include <mbedtls/ssl_internal.h>
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -79,11 +80,8 @@ struct raw_peer *raw_open_tcp(int port)
     return open_socket(AF_INET, (struct sockaddr *)&sa, sizeof sa);
 }
 
-struct raw_peer *raw_open_tls(int port, const struct identity *id)
+static int prepare_tls(struct raw_peer *p, const struct identity *id)
 {
-    struct raw_peer *p = raw_open_tcp(port);
-    if (p == NULL)
-        return NULL;
     p->tls = true;
     int rv = mbedtls_ssl_config_defaults(&p->config, MBEDTLS_SSL_IS_CLIENT, MBEDTLS_SSL_TRANSPORT_STREAM,
                                          MBEDTLS_SSL_PRESET_DEFAULT);
@@ -99,12 +97,37 @@ struct raw_peer *raw_open_tls(int port, const struct identity *id)
     if (rv == 0)
         rv = mbedtls_ssl_setup(&p->ssl, &p->config);
     mbedtls_ssl_set_bio(&p->ssl, &p->fd, on_send, on_receive, NULL);
+    return rv;
+}
+
+struct raw_peer *raw_open_tls(int port, const struct identity *id)
+{
+    struct raw_peer *p = raw_open_tcp(port);
+    if (p != NULL && prepare_tls(p, id) == 0 && mbedtls_ssl_handshake(&p->ssl) == 0)
+        return p;
+    raw_free(p);
+    return NULL;
+}
+
+struct raw_peer *raw_open_half_tls(int port)
+{
+    struct raw_peer *p = raw_open_tcp(port);
+    int rv = p != NULL ? prepare_tls(p, NULL) : -1;
+    while (rv == 0 && p->ssl.state != MBEDTLS_SSL_SERVER_HELLO)
+        rv = mbedtls_ssl_handshake_step(&p->ssl);
     if (rv == 0)
-        rv = mbedtls_ssl_handshake(&p->ssl);
+        rv = mbedtls_ssl_flush_output(&p->ssl);
     if (rv == 0)
         return p;
     raw_free(p);
     return NULL;
+}
+
+void raw_reset(struct raw_peer *p)
+{
+    const struct linger linger = {.l_onoff = 1};
+    (void)setsockopt(p->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    raw_free(p);
 }
 
 void raw_free(struct raw_peer *p)

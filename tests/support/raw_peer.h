@@ -13,7 +13,11 @@ struct raw_peer;
 struct raw_peer *raw_open_ipc(const char *path);
 struct raw_peer *raw_open_tls(int port, const struct identity *id);
 struct raw_peer *raw_open_tcp(int port);
+/* TLS begun with a ClientHello and not gone on with. */
+struct raw_peer *raw_open_half_tls(int port);
 void raw_free(struct raw_peer *p);
+/* The same with a reset: what the other side still sends fails at once. */
+void raw_reset(struct raw_peer *p);
 
 /* Bytes as they are. False when the other side is gone. */
 bool raw_send(struct raw_peer *p, const void *data, size_t len);

@@ -37,10 +37,14 @@ static void scene_init(struct scene *s)
     lab_wait(&s->lab, &s->good.ups, 1);
 }
 
-/* The good peer noticed nothing. */
+/* The good peer noticed nothing, and another one can still come. */
 static void scene_fini(struct scene *s)
 {
+    struct lab_client late;
     raw_free(s->raw);
+    lab_connect(&s->lab, &late, lab_tls_address(&s->lab), &s->id, MSG_ROLE_AGENT, "a1");
+    lab_wait(&s->lab, &late.ups, 1);
+    lab_disconnect(&late);
     for (int i = 0; i < 3; i++) {
         lab_poll(&s->good);
         lab_wait(&s->lab, &s->good.answers, s->good.answers + 1);
@@ -430,6 +434,50 @@ static void too_many_open_requests(void **state)
     scene_fini(&s);
 }
 
+/* ---- peers that leave at the worst moment
+ * ------------------------------------------------------------------ */
+
+static void gone_before_the_greeting(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct lab_client late;
+    scene_init(&s);
+    for (int i = 0; i < 50; i++)
+        raw_reset(raw_open_ipc(s.lab.ipc + strlen("ipc://")));
+    for (int i = 0; i < 20; i++)
+        raw_reset(raw_open_tcp(port_of(&s.lab)));
+    for (int i = 0; i < 20; i++)
+        raw_reset(raw_open_half_tls(port_of(&s.lab)));
+    lab_connect(&s.lab, &late, s.lab.ipc, NULL, MSG_ROLE_OPERATOR, "o1");
+    lab_wait(&s.lab, &late.ups, 1);
+    lab_disconnect(&late);
+    scene_fini(&s);
+}
+
+/* Dropped while it goes on sending: its pipe must end all the same, and the server be able to close. */
+static void a_stream_of_garbage(void **state)
+{
+    (void)state;
+    struct scene s;
+    char junk[300];
+    scene_init(&s);
+    memset(junk, 0xff, sizeof junk);
+    for (int i = 0; i < 10; i++) {
+        open_tls(&s, NULL);
+        int refused = s.lab.refused;
+        uint64_t end_ns = clock_now_ns() + 10 * NS_PER_S;
+        while (raw_send_frame(s.raw, 1, junk, sizeof junk) && !raw_closed(s.raw)) {
+            assert_true(clock_now_ns() < end_ns);
+            uv_run(&s.lab.loop, UV_RUN_NOWAIT);
+        }
+        lab_wait(&s.lab, &s.lab.refused, refused + 1);
+        raw_free(s.raw);
+        s.raw = NULL;
+    }
+    scene_fini(&s);
+}
+
 /* ---- on the socket file ----------------------------------------------------------------------------------
  */
 
@@ -516,6 +564,8 @@ int main(void)
         cmocka_unit_test(another_sessions_message),
         cmocka_unit_test(an_operators_message_from_an_agent),
         cmocka_unit_test(too_many_open_requests),
+        cmocka_unit_test(gone_before_the_greeting),
+        cmocka_unit_test(a_stream_of_garbage),
         cmocka_unit_test(garbage_over_ipc),
         cmocka_unit_test(an_agent_posing_as_the_controller),
         cmocka_unit_test(a_controller_of_another_lab),

@@ -1,0 +1,23 @@
+#ifndef PROTO_OWN_SOCKETS_H
+#define PROTO_OWN_SOCKETS_H
+/*
+ * The sockets of this process, found through /proc/self/fd: nng 1.5.2 does not give its own out, and there
+ * are two things it cannot do with them (proto/link_guard.h, proto/attempt.h). Any thread; no state.
+ */
+#include "common/base.h"
+
+#include <netinet/in.h>
+
+struct own_socket {
+    int fd; /* of another owner, who may close it at any moment: for a shutdown within the visit, no more */
+    bool ipc;
+    struct in6_addr remote; /* IPv4 is mapped */
+    uint16_t local_port;
+    uint16_t remote_port;
+    char remote_path[109]; /* ipc: of a socket that dialled */
+};
+
+/* Calls `visit` for every connected TCP or unix stream socket. */
+void own_sockets_visit(void (*visit)(void *arg, const struct own_socket *s), void *arg);
+
+#endif
