@@ -190,7 +190,7 @@ static void on_socket_closed(void *arg)
 static void on_close_limit(uv_timer_t *timer)
 {
     struct attempt *a = timer->data;
-    worker_abandon(&a->worker);
+    aside_abandon(&a->aside);
     a->abandoned = true;
     mailbox_close(&a->box, on_box_closed);
 }
@@ -198,7 +198,7 @@ static void on_close_limit(uv_timer_t *timer)
 static void start_closing(struct attempt *a)
 {
     uv_timer_start(&a->timer, on_close_limit, CLOSE_MS, 0);
-    a->worker = worker_start(a->loop, close_socket, on_socket_closed, a);
+    a->aside = aside_start(a->loop, close_socket, on_socket_closed, a);
 }
 
 static void cancel_dial(uv_timer_t *timer)
@@ -234,7 +234,7 @@ static void on_dialled(void *arg)
 {
     struct attempt *a = arg;
     a->dialling = false;
-    a->worker = NULL;
+    a->aside = NULL;
     if (a->closing) {
         start_closing(a);
         return;
@@ -271,7 +271,7 @@ enum err attempt_new(uv_loop_t *loop, const char *address, nng_tls_config *tls,
     must(nng_pipe_notify(socket, NNG_PIPE_EV_REM_POST, on_pipe_gone, a) == 0);
     a->dialling = true;
     a->started_ns = clock_now_ns();
-    a->worker = worker_start(loop, dial, on_dialled, a);
+    a->aside = aside_start(loop, dial, on_dialled, a);
     *out = a;
     return ERR_OK;
 }

@@ -5,9 +5,9 @@
  * connection reaches a new one. Dialling and closing block in nng and run on threads of their own. Owned by
  * link_client.c; the loop's thread. For proto/link_*.c only.
  */
+#include "proto/aside.h"
 #include "proto/link.h"
 #include "proto/mailbox.h"
-#include "proto/worker.h"
 
 #include <nng/nng.h>
 #include <nng/supplemental/tls/tls.h>
@@ -51,8 +51,8 @@ struct attempt {
     nng_dialer dialer;
     struct mailbox box;
     struct mailbox_node lost;
-    struct worker *worker; /* dialling or closing */
-    uv_timer_t timer;      /* of the closing */
+    struct aside *aside; /* dialling or closing */
+    uv_timer_t timer;    /* of the closing */
     uint64_t started_ns;
     bool dialling;
     bool closing;

@@ -8,11 +8,11 @@
  * connection without a session, LINK_SILENT_NS for one that says nothing more.
  */
 #include "common/clock.h"
+#include "proto/aside.h"
 #include "proto/link.h"
 #include "proto/link_guard.h"
 #include "proto/mailbox.h"
 #include "proto/session.h"
-#include "proto/worker.h"
 
 #include <nng/nng.h>
 
@@ -43,7 +43,7 @@ struct link_server {
     uv_timer_t guard_tick; /* runs while there is a port */
     struct link_guard guard;
     uv_timer_t shut; /* shuts connections down, many at a time */
-    struct worker *closer;
+    struct aside *closer;
     struct link_bound *bound;
     size_t bound_count;
     struct link_peer *buckets[LINK_PEER_BUCKETS];

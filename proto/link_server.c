@@ -455,7 +455,7 @@ static void on_socket_closed(void *arg)
 static void on_close_limit(uv_timer_t *timer)
 {
     struct link_server *s = timer->data;
-    worker_abandon(&s->closer);
+    aside_abandon(&s->closer);
     s->abandoned = true; /* nng's threads may still use it: it stays behind */
     mailbox_close(&s->box, on_box_closed);
 }
@@ -476,7 +476,7 @@ void link_server_close(struct link_server **server, void (*cb)(void *arg), void 
             link_peer_free(p, "the controller stopped");
         }
     uv_timer_start(&s->tick, on_close_limit, CLOSE_MS, 0);
-    s->closer = worker_start(s->tick.loop, close_socket, on_socket_closed, s);
+    s->closer = aside_start(s->tick.loop, close_socket, on_socket_closed, s);
 }
 
 const char *link_server_address(const struct link_server *server, size_t i)

@@ -1,4 +1,4 @@
-#include "proto/worker.h"
+#include "proto/aside.h"
 
 #include "common/mem.h"
 
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-struct worker {
+struct aside {
     uv_async_t async;
     uv_thread_t thread;
     uv_mutex_t lock;
@@ -17,7 +17,7 @@ struct worker {
     void *arg;
 };
 
-static void let_go(struct worker *w)
+static void let_go(struct aside *w)
 {
     uv_mutex_lock(&w->lock);
     bool last = --w->holders == 0;
@@ -30,7 +30,7 @@ static void let_go(struct worker *w)
 
 static void run(void *arg)
 {
-    struct worker *w = arg;
+    struct aside *w = arg;
     w->work(w->arg);
     uv_mutex_lock(&w->lock);
     if (!w->abandoned)
@@ -41,7 +41,7 @@ static void run(void *arg)
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct worker *w = CONTAINER_OF((uv_async_t *)handle, struct worker, async);
+    struct aside *w = CONTAINER_OF((uv_async_t *)handle, struct aside, async);
     void (*done)(void *arg) = w->abandoned ? NULL : w->done;
     void *arg = w->arg;
     let_go(w);
@@ -51,16 +51,16 @@ static void on_closed(uv_handle_t *handle)
 
 static void on_finished(uv_async_t *async)
 {
-    struct worker *w = CONTAINER_OF(async, struct worker, async);
+    struct aside *w = CONTAINER_OF(async, struct aside, async);
     if (w->abandoned)
         return;
     uv_thread_join(&w->thread);
     uv_close((uv_handle_t *)async, on_closed);
 }
 
-struct worker *worker_start(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+struct aside *aside_start(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
-    struct worker *w = mem_zalloc(1, sizeof *w);
+    struct aside *w = mem_zalloc(1, sizeof *w);
     w->work = work;
     w->done = done;
     w->arg = arg;
@@ -71,10 +71,10 @@ struct worker *worker_start(uv_loop_t *loop, void (*work)(void *arg), void (*don
     return w;
 }
 
-void worker_abandon(struct worker **worker)
+void aside_abandon(struct aside **aside)
 {
-    struct worker *w = *worker;
-    *worker = NULL;
+    struct aside *w = *aside;
+    *aside = NULL;
     uv_mutex_lock(&w->lock);
     w->abandoned = true;
     uv_mutex_unlock(&w->lock);

@@ -1,5 +1,5 @@
-#ifndef PROTO_WORKER_H
-#define PROTO_WORKER_H
+#ifndef PROTO_ASIDE_H
+#define PROTO_ASIDE_H
 /*
  * One blocking call on a thread of its own, whose end the loop learns. Not uv's pool: nng 1.5.2 can block for
  * ever in a dial or a close, and four of those would end the pool. Such a call is abandoned: its thread and
@@ -9,12 +9,12 @@
 
 #include <uv.h>
 
-struct worker;
+struct aside;
 
-/* Runs work(arg) on a new thread, then done(arg) on the loop; the worker is gone by then. */
-struct worker *worker_start(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+/* Runs work(arg) on a new thread, then done(arg) on the loop; it is gone by then. */
+struct aside *aside_start(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
 /* Neither waits nor calls done any more. `arg` must stay valid for ever. */
-void worker_abandon(struct worker **w);
+void aside_abandon(struct aside **w);
 
 #endif
