@@ -38,8 +38,21 @@ static void print_result(const struct run_result *r, const struct run_plan *plan
     buf_fini(&out);
 }
 
+/* Every phase's requests must add up; that they do not can only be a bug of ours. */
+static bool balanced(const struct run_result *r)
+{
+    bool ok = true;
+    for (int p = 0; p < PHASE_COUNT; p++)
+        ok = ok && accounts_balanced(&r->tally->accounts[p]);
+    return ok;
+}
+
 static int exit_code(const struct run_result *r)
 {
+    if (!balanced(r)) {
+        fputs("splitbench-load: the accounts do not balance: this is a bug, do not use the result\n", stderr);
+        return EXIT_INFRASTRUCTURE;
+    }
     if (r->tally->connect->count == 0)
         return EXIT_INFRASTRUCTURE;
     return r->tally->accounts[PHASE_WINDOW].ok != 0 ? EXIT_OK : EXIT_NONE_OK;
