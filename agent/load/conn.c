@@ -211,9 +211,10 @@ static void on_answer_bytes(struct worker *w, struct conn *c, const struct conn_
 {
     struct response *r = &c->response;
     size_t at = 0;
-    if (response_untouched(r) && quick_know(&w->quick, in->data, in->len)) {
-        response_begin(r, &w->quick.head);
-        at = w->quick.head_len;
+    struct quick *quick = &w->quick[c->request->index];
+    if (response_untouched(r) && quick_know(quick, in->data, in->len)) {
+        response_begin(r, &quick->head);
+        at = quick->head_len;
     }
     bool hashing = c->request->expect.has_hash;
     const struct response_sink sum = {.arg = c->sum, .on_body = on_body};

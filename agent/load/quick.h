@@ -3,7 +3,7 @@
 /*
  * Most answers of a benchmark repeat the head of the one before, byte for byte (the Date changes once a
  * second). Comparing takes a few nanoseconds where parsing takes a hundred, and is exactly as strict:
- * equal bytes have equal meaning. Owned by one worker.
+ * equal bytes have equal meaning. Owned by one worker, which has one for each request it sends.
  */
 #include "common/response.h"
 

@@ -187,6 +187,7 @@ static void make_connections(struct worker *w)
     const struct request_set *s = w->requests;
     w->conns = mem_zalloc(w->conn_count, sizeof *w->conns);
     w->idle = mem_zalloc(w->conn_count, sizeof *w->idle);
+    w->quick = mem_zalloc(s->count, sizeof *w->quick);
     if (s->has_hash)
         w->sums = mem_zalloc(w->conn_count, sizeof *w->sums);
     if (s->render_bytes != 0)
@@ -238,6 +239,7 @@ void worker_free(struct worker *w)
         conn_fini(&w->conns[i]);
     free(w->conns);
     free(w->idle);
+    free(w->quick);
     free(w->sums);
     free(w->spaces);
     interval_free(w->interval);

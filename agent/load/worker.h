@@ -50,8 +50,8 @@ struct worker {
     uint64_t in_flight;
     struct pacer pacer;        /* open loop; never due in closed loop */
     struct accounts *accounts; /* of the phase */
-    struct quick quick;
-    uint32_t turn; /* in the cycle of requests */
+    struct quick *quick;       /* one per request of the set */
+    uint32_t turn;             /* in the cycle of requests */
     struct template_state template_state;
     uint64_t next_deadline_ns; /* no connection's deadline is earlier */
     struct conn *conns;
