@@ -21,8 +21,9 @@ srcs             = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 objs             = $(patsubst %.c,$(O)/%.o,$(call srcs,$(1)))
 GEN             := $(O)/proto/splitbench.pb-c
 LOAD_DIRS       := agent/load
-AGENT_DIRS      := agent agent/driver agent/telemetry
-CONTROLLER_DIRS := controller controller/cli controller/analysis controller/report
+AGENT_DIRS      := agent agent/process agent/probe agent/task agent/telemetry agent/uplink agent/driver
+CONTROLLER_DIRS := controller controller/cli controller/experiment controller/run controller/fleet controller/store \
+                   controller/analysis controller/report
 COMMON_OBJ       = $(call objs,common)
 PROTO_OBJ        = $(call objs,proto) $(GEN).o
 LOAD_LIBS       := -luv -luring -lmbedtls -lmbedx509 -lmbedcrypto -lcjson -lz -lm -lpthread
@@ -73,7 +74,7 @@ $(FUZZERS): $(O)/fuzz/%: tests/fuzz/%.c $(GEN).c FORCE
 	$(Q)$(CLANG) $(DEFS) $(INCLUDES) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined -o $@ $< $(GEN).c \
 	    $(filter-out %/main.c,$(call srcs,common proto agent/driver $(LOAD_DIRS) $(CONTROLLER_DIRS))) \
-	    agent/http_response.c $(ALL_LIBS)
+	    agent/probe/http_response.c $(ALL_LIBS)
 
 demo: deps ## install what is missing, build, compare two real servers in about a minute
 	@$(MAKE) --no-print-directory all

@@ -1,7 +1,7 @@
 #include "agent/agent.h"
 
-#include "agent/task.h"
-#include "agent/uplink.h"
+#include "agent/task/task.h"
+#include "agent/uplink/uplink.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"

@@ -1,7 +1,7 @@
 #include "agent/enroll.h"
 #include "agent/invocation.h"
+#include "agent/process/supervisor.h"
 #include "agent/run.h"
-#include "agent/supervisor.h"
 
 #include <stdio.h>
 

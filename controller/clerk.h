@@ -5,7 +5,7 @@
  * threads, one at a time, with the clerk's own store handle; its end comes back on the loop. So the loop
  * never waits for a disk. Owned by the server; called from the loop's thread.
  */
-#include "controller/store.h"
+#include "controller/store/store.h"
 
 #include <uv.h>
 

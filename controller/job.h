@@ -10,9 +10,9 @@
  */
 #include "controller/call.h"
 #include "controller/clerk.h"
-#include "controller/fleet.h"
+#include "controller/fleet/fleet.h"
 #include "controller/job_spec.h"
-#include "controller/run.h"
+#include "controller/run/run.h"
 
 #include <uv.h>
 

@@ -5,8 +5,8 @@
  * from what an operator sends or from what the store kept. Immutable once it is made; owned by one holder at
  * a time; any thread.
  */
-#include "controller/design.h"
-#include "controller/store.h"
+#include "controller/experiment/design.h"
+#include "controller/store/store.h"
 
 struct job_spec {
     char *id;

@@ -5,7 +5,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "controller/report/report.h"
-#include "controller/run.h"
+#include "controller/run/run.h"
 #include "controller/server_inner.h"
 #include "controller/status.h"
 

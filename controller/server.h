@@ -5,7 +5,7 @@
  * by the daemon; everything on the loop's thread.
  */
 #include "controller/clerk.h"
-#include "controller/fleet.h"
+#include "controller/fleet/fleet.h"
 #include "controller/job.h"
 #include "proto/link.h"
 

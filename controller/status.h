@@ -5,7 +5,7 @@
  * Any thread with a store handle of its own.
  */
 #include "common/buf.h"
-#include "controller/store.h"
+#include "controller/store/store.h"
 
 /* {"format":"splitbench-status/1","jobs":[{"id","name","state","mode","cause","created","started","ended",
  * "windows_done","windows_total","placement"}]}, newest first; times as text. `job` "" = all. */

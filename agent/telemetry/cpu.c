@@ -1,6 +1,6 @@
 #include "agent/telemetry/cpu.h"
 
-#include "agent/fields.h"
+#include "agent/process/fields.h"
 #include "common/clock.h"
 #include "common/mem.h"
 

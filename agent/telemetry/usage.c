@@ -1,7 +1,7 @@
 #include "agent/telemetry/usage.h"
 
-#include "agent/cgroup.h"
-#include "agent/procstat.h"
+#include "agent/process/cgroup.h"
+#include "agent/process/procstat.h"
 #include "common/clock.h"
 #include "common/mem.h"
 

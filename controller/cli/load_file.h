@@ -5,7 +5,7 @@
  * person. Main thread only.
  */
 #include "controller/cli/cli.h"
-#include "controller/experiment.h"
+#include "controller/experiment/experiment.h"
 
 #define LOAD_FILE_SETS_MAX 256u
 

@@ -6,7 +6,7 @@
  * started. Owned by the subcommand; main thread only.
  */
 #include "controller/cli/cli.h"
-#include "controller/experiment.h"
+#include "controller/experiment/experiment.h"
 
 struct local;
 

@@ -6,8 +6,8 @@
 #include "controller/cli/show.h"
 #include "controller/cli/submit.h"
 #include "controller/cli/watch.h"
-#include "controller/design.h"
-#include "controller/plan.h"
+#include "controller/experiment/design.h"
+#include "controller/experiment/plan.h"
 
 #include <stdio.h>
 #include <string.h>

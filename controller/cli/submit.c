@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "controller/files.h"
+#include "controller/experiment/files.h"
 #include "proto/identity.h"
 
 #include <errno.h>

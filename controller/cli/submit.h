@@ -5,7 +5,7 @@
  * between costs only what was under way. Main thread only.
  */
 #include "controller/cli/client.h"
-#include "controller/experiment.h"
+#include "controller/experiment/experiment.h"
 
 #define SUBMIT_JOB_BYTES 32u
 

@@ -6,9 +6,9 @@
  */
 #include "controller/analysis/latency.h"
 #include "controller/analysis/stats.h"
-#include "controller/design.h"
+#include "controller/experiment/design.h"
 #include "controller/report/report.h"
-#include "controller/store_read.h"
+#include "controller/store/store_read.h"
 
 /* How a cell stands in its group: same workload, same connections, other targets. */
 #define REPORT_STANDING_LIST(X)                                                                              \

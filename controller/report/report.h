@@ -5,7 +5,7 @@
  * Built from the store by report_build; written by the format files beside this one. Owned by the caller.
  */
 #include "common/buf.h"
-#include "controller/store.h"
+#include "controller/store/store.h"
 
 struct report;
 

@@ -3,7 +3,7 @@
  * no difference, and no more of a body is kept than was asked for. The first two bytes choose the method, how
  * much is kept, and the size of the pieces.
  */
-#include "agent/http_response.h"
+#include "agent/probe/http_response.h"
 #include "common/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

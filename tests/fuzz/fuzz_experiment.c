@@ -2,9 +2,9 @@
  * The experiment file: any bytes are refused with a place or become an experiment that resolves to itself.
  * Input: the file, and after a NUL, if there is one, a --set option.
  */
-#include "controller/design.h"
-#include "controller/experiment.h"
-#include "controller/plan.h"
+#include "controller/experiment/design.h"
+#include "controller/experiment/experiment.h"
+#include "controller/experiment/plan.h"
 
 #include "common/mem.h"
 

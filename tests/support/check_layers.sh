@@ -23,7 +23,6 @@ refuse 'controller/ never includes agent/' '#include "(agent|tests)/' 'controlle
 refuse 'agent/load/ stands alone on common/' '#include "(proto/|agent/[a-km-z])' 'agent/load/*.[ch]'
 refuse 'only proto/ sees nng and generated types' 'pb-c\.h|<nng/' '*.[ch]' ':!proto/'
 refuse 'only common/json.c sees cJSON' '<cjson/' '*.[ch]' ':!common/json.c'
-refuse 'only controller/store*.c sees SQLite' '<sqlite3|"controller/store_db\.h"' '*.[ch]' ':!controller/store*.c' \
-    ':!controller/store_db.h'
+refuse 'only controller/store/ sees SQLite' '<sqlite3|"controller/store/store_db\.h"' '*.[ch]' ':!controller/store/*'
 refuse 'common/ and proto/ never log' '\blog_(error|warn|info|debug)\(' 'common/*.c' 'proto/*.[ch]' ':!common/log.c'
 exit $bad

@@ -4,7 +4,7 @@
  * Experiments as texts, for tests: written into a directory of their own and read with options. A failure
  * fails the test. One thread.
  */
-#include "controller/experiment.h"
+#include "controller/experiment/experiment.h"
 
 struct experiment_text {
     enum err err;

@@ -4,7 +4,7 @@
  * Agents that run nothing: they answer commands from a script and a seed, over a link that may lose, cut and
  * repeat. They speak to a fleet directly. One world of them per simulation; the loop's thread.
  */
-#include "controller/fleet.h"
+#include "controller/fleet/fleet.h"
 
 #include <uv.h>
 

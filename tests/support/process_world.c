@@ -1,8 +1,8 @@
 #include "tests/support/process_world.h"
 
-#include "agent/cgroup.h"
-#include "agent/cull.h"
-#include "agent/procstat.h"
+#include "agent/process/cgroup.h"
+#include "agent/process/cull.h"
+#include "agent/process/procstat.h"
 #include "common/clock.h"
 #include "common/mem.h"
 

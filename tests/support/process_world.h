@@ -5,7 +5,7 @@
  * mark in the environment of everything that is started, by which survivors are found wherever they went.
  * Owned by the test; its only thread. Waits end with a failed assertion after WORLD_DEADLINE_MS.
  */
-#include "agent/process.h"
+#include "agent/process/process.h"
 #include "common/buf.h"
 
 #define WORLD_DEADLINE_MS 60000

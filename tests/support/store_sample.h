@@ -3,7 +3,7 @@
 /*
  * Jobs and results with a different value in every field, for tests of what is stored. One thread.
  */
-#include "controller/store_read.h"
+#include "controller/store/store_read.h"
 
 /* A literal in a struct whose texts are owned; such a struct is not finied. */
 #define SAMPLE_TEXT(text) ((char *)(text))

@@ -1,6 +1,6 @@
 /* The agent against a real link server, with real tasks: each state with each command, the lease, the end. */
 #include "agent/agent.h"
-#include "agent/supervisor.h"
+#include "agent/process/supervisor.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"

@@ -1,6 +1,6 @@
 /* cgroup leaves: where they go (recorded mounts), and the kernel's own behaviour where one can be made. */
-#include "agent/cgroup.h"
-#include "agent/procstat.h"
+#include "agent/process/cgroup.h"
+#include "agent/process/procstat.h"
 #include "common/clock.h"
 #include "common/mem.h"
 

@@ -1,4 +1,4 @@
-#include "agent/check.h"
+#include "agent/probe/check.h"
 
 #include "common/clock.h"
 #include "common/mem.h"

@@ -1,6 +1,6 @@
 /* The schedule: orders, times, what remains, and the plan that prints it. */
-#include "controller/design.h"
-#include "controller/plan.h"
+#include "controller/experiment/design.h"
+#include "controller/experiment/plan.h"
 
 #include "common/clock.h"
 #include "common/json.h"

@@ -1,5 +1,5 @@
 /* Globs of an experiment: what they match, what they must not, and what is said about it. */
-#include "controller/files.h"
+#include "controller/experiment/files.h"
 
 #include "common/buf.h"
 #include "common/mem.h"

@@ -1,4 +1,4 @@
-#include "controller/fleet.h"
+#include "controller/fleet/fleet.h"
 
 #include "common/clock.h"
 #include "common/mem.h"

@@ -1,4 +1,4 @@
-#include "controller/gate.h"
+#include "controller/run/gate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

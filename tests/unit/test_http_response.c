@@ -1,4 +1,4 @@
-#include "agent/http_response.h"
+#include "agent/probe/http_response.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Capped logs: at every border of head and ring, read while written, and on a full disk. */
-#include "agent/logfile.h"
+#include "agent/process/logfile.h"
 #include "common/mem.h"
 
 #include <errno.h>

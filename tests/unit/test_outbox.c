@@ -1,5 +1,5 @@
 /* The outbox: numbers, order, batches, what survives a restart, and what happens when nothing has room. */
-#include "agent/outbox.h"
+#include "agent/uplink/outbox.h"
 #include "common/log.h"
 #include "common/mem.h"
 

@@ -1,4 +1,4 @@
-#include "controller/placement.h"
+#include "controller/run/placement.h"
 
 #include "common/mem.h"
 

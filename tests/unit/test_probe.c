@@ -1,6 +1,6 @@
-#include "agent/probe.h"
+#include "agent/probe/probe.h"
 
-#include "agent/port.h"
+#include "agent/probe/port.h"
 #include "common/clock.h"
 #include "tests/support/scripted_server.h"
 

@@ -1,5 +1,5 @@
 /* Process sets with real children: starting, output, figures, stopping. */
-#include "agent/supervisor.h"
+#include "agent/process/supervisor.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/support/process_world.h"

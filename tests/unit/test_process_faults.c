@@ -1,8 +1,8 @@
 /* Process sets when things go wrong: trees that flee, storms, lapsed leases, killed and stopped supervisors
  * and agents. Afterwards nobody lives, wherever it went. */
-#include "agent/cgroup.h"
-#include "agent/procstat.h"
-#include "agent/supervisor.h"
+#include "agent/process/cgroup.h"
+#include "agent/process/procstat.h"
+#include "agent/process/supervisor.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/support/process_world.h"

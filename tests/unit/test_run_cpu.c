@@ -1,4 +1,4 @@
-#include "controller/run_cpu.h"
+#include "controller/run/run_cpu.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

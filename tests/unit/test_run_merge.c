@@ -1,4 +1,4 @@
-#include "controller/run_merge.h"
+#include "controller/run/run_merge.h"
 
 #include "common/hist.h"
 #include "common/mem.h"

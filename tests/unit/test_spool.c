@@ -1,5 +1,5 @@
 /* The spool: what is appended survives, in order, once; damage costs only what is damaged. */
-#include "agent/spool.h"
+#include "agent/uplink/spool.h"
 #include "common/mem.h"
 
 #include <dirent.h>

@@ -1,8 +1,8 @@
-#include "controller/store.h"
+#include "controller/store/store.h"
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "controller/store_read.h"
+#include "controller/store/store_read.h"
 #include "tests/support/store_sample.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The packets between agent and supervisor: there and back, at the limits, and cut anywhere. */
-#include "agent/supervisor_msg.h"
+#include "agent/process/supervisor_msg.h"
 #include "common/mem.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
-#include "agent/task.h"
+#include "agent/task/task.h"
 
-#include "agent/supervisor.h"
+#include "agent/process/supervisor.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/sha256.h"

@@ -1,6 +1,6 @@
 /* The uplink against a real link server: commands once and in order, events until acknowledged, batches in a
  * window, silence noticed, earlier results delivered. */
-#include "agent/uplink.h"
+#include "agent/uplink/uplink.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "tests/support/mini_controller.h"

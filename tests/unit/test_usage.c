@@ -1,6 +1,6 @@
 /* Counters of a tree on recorded /proc and cgroup directories, and who descends from whom. */
-#include "agent/fields.h"
-#include "agent/procstat.h"
+#include "agent/process/fields.h"
+#include "agent/process/procstat.h"
 #include "agent/telemetry/usage.h"
 #include "common/clock.h"
 #include "common/mem.h"

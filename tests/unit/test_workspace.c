@@ -1,6 +1,6 @@
-#include "agent/workspace.h"
+#include "agent/task/workspace.h"
 
-#include "agent/jail.h"
+#include "agent/task/jail.h"
 #include "common/blobs.h"
 #include "common/mem.h"
 

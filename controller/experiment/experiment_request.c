@@ -1,0 +1,211 @@
+#include "controller/experiment/experiment_reader.h"
+
+#include "common/mem.h"
+#include "common/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mbedtls/base64.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A request as checks and workloads share it: method, path, headers and one kind of body. */
+
+/* RFC 9110, 5.6.2: what method and header names are made of. */
+static bool is_token(const char *text)
+{
+    static const char allowed[] =
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    return text[0] != '\0' && strspn(text, allowed) == strlen(text);
+}
+
+static void read_method(struct experiment_reader *r, const struct json_value *v, struct msg_request *out)
+{
+    static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+    if (!reader_get_string(r, v, 32, &out->method))
+        return;
+    if (out->method == NULL)
+        out->method = mem_strdup("GET");
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (strcasecmp(known[i], out->method) != 0 || strcmp(known[i], out->method) == 0)
+            continue;
+        reader_problem(r, v, "is \"%s\", methods are upper case; did you mean %s?", out->method, known[i]);
+        return;
+    }
+    if (!is_token(out->method) || strcmp(out->method, "CONNECT") == 0)
+        reader_refuse(r, v, "a method like GET or POST");
+}
+
+static void read_path(struct experiment_reader *r, const struct json_value *request,
+                      const struct json_value *v, struct msg_request *out)
+{
+    if (v == NULL) {
+        reader_missing(r, request, "path", "what is asked for, like \"/\" or \"/id/1?name=x\"");
+        return;
+    }
+    if (!reader_get_string(r, v, LIMIT_PATH_BYTES, &out->path))
+        return;
+    if (out->path[0] != '/') {
+        reader_refuse(r, v, "a path that starts with /%s",
+                      strstr(out->path, "://") != NULL ? ": host and port come from the target" : "");
+        return;
+    }
+    for (const char *p = out->path; *p != '\0'; p++) {
+        if ((unsigned char)*p > 0x20 && (unsigned char)*p < 0x7f && *p != '#')
+            continue;
+        reader_problem(r, v, "holds '%.1s' at byte %zu: write it percent-encoded, like %%%02X",
+                       (unsigned char)*p < 0x7f ? p : "?", (size_t)(p - out->path) + 1,
+                       (unsigned)(unsigned char)*p);
+        return;
+    }
+}
+
+static void read_header(struct experiment_reader *r, const struct json_value *v, struct msg_headers *out)
+{
+    static const char *const framing[] = {"content-length", "transfer-encoding"};
+    const char *value = NULL;
+    if (!is_token(v->key)) {
+        reader_problem_key(r, v, "is not a header name");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(framing); i++) {
+        if (strcasecmp(framing[i], v->key) != 0)
+            continue;
+        reader_problem_key(r, v, "follows from the body and cannot be set");
+        return;
+    }
+    if (!reader_get_text(r, v, LIMIT_HEADER_BYTES, &value))
+        return;
+    for (const char *p = value; *p != '\0'; p++) {
+        if (((unsigned char)*p >= 0x20 && *p != 0x7f) || *p == '\t')
+            continue;
+        reader_problem(r, v, "holds the control character 0x%02x", (unsigned)(unsigned char)*p);
+        return;
+    }
+    for (size_t i = 0; i < out->count; i++) {
+        if (strcasecmp(out->items[i].name, v->key) != 0)
+            continue;
+        reader_problem_key(r, v, "is there twice: case does not matter in header names");
+        return;
+    }
+    out->items[out->count++] = (struct msg_header){.name = mem_strdup(v->key), .value = mem_strdup(value)};
+}
+
+static void read_headers(struct experiment_reader *r, const struct json_value *v, struct msg_headers *out)
+{
+    if (v == NULL)
+        return;
+    if (v->kind != JSON_OBJECT) {
+        reader_refuse(r, v, "an object of headers, like { \"accept\": \"text/plain\" }");
+        return;
+    }
+    if (v->count > LIMIT_HEADERS) {
+        reader_problem(r, v, "has %zu headers, at most %u are allowed", v->count, LIMIT_HEADERS);
+        return;
+    }
+    out->items = mem_zalloc(v->count, sizeof *out->items);
+    size_t bytes = 0;
+    for (const struct json_value *m = v->child; m != NULL; m = m->next)
+        read_header(r, m, out);
+    for (size_t i = 0; i < out->count; i++)
+        bytes += strlen(out->items[i].name) + strlen(out->items[i].value) + 4;
+    if (bytes > LIMIT_HEADER_BYTES)
+        reader_problem(r, v, "has %zu bytes in all, at most %u are allowed", bytes, LIMIT_HEADER_BYTES);
+}
+
+/* The whole of a regular file, or a problem. */
+static void read_file(struct experiment_reader *r, const struct json_value *v, const char *path,
+                      struct msg_bytes *out)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        reader_problem(r, v, "%s: %s", path, errno == ENOENT ? "does not exist" : strerror(errno));
+    } else if (!S_ISREG(st.st_mode)) {
+        reader_problem(r, v, "%s is not a regular file", path);
+    } else if (st.st_size > (off_t)READER_BODY_BYTES) {
+        reader_problem(r, v, "%s has %lld bytes, at most %u are allowed", path, (long long)st.st_size,
+                       READER_BODY_BYTES);
+    } else {
+        size_t size = (size_t)st.st_size;
+        out->data = mem_alloc(size);
+        while (out->len < size) {
+            ssize_t n = read(fd, out->data + out->len, size - out->len);
+            if (n <= 0) {
+                reader_problem(r, v, "%s: %s", path,
+                               n < 0 ? strerror(errno) : "became shorter while it was read");
+                break;
+            }
+            out->len += (size_t)n;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+static void read_body_file(struct experiment_reader *r, const struct json_value *v, struct msg_bytes *out)
+{
+    char *name = NULL;
+    if (r->base_dir == NULL)
+        reader_problem_key(r, v, "an experiment that was resolved names no files");
+    else if (reader_get_string(r, v, LIMIT_PATH_BYTES - 1, &name)) {
+        char *path = name[0] == '/' ? mem_strdup(name) : mem_printf("%s/%s", r->base_dir, name);
+        read_file(r, v, path, out);
+        free(path);
+    }
+    free(name);
+}
+
+static void read_body_base64(struct experiment_reader *r, const struct json_value *v, struct msg_bytes *out)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    if (!reader_get_text(r, v, LIMIT_RESOLVED_BYTES, &text))
+        return;
+    out->data = mem_alloc(strlen(text));
+    if (mbedtls_base64_decode(out->data, strlen(text), &len, (const unsigned char *)text, strlen(text)) != 0)
+        reader_problem(r, v, "is not base64");
+    else if (len > READER_BODY_BYTES)
+        reader_problem(r, v, "has %zu bytes, at most %u are allowed", len, READER_BODY_BYTES);
+    out->len = len;
+}
+
+static void read_body(struct experiment_reader *r, const struct json_value *request, struct msg_bytes *out)
+{
+    static const char *const keys[] = {"body", "body_file", "body_base64"};
+    const struct json_value *found = NULL;
+    const char *text = NULL;
+    for (const struct json_value *m = request->child; m != NULL; m = m->next) {
+        bool body = false;
+        for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+            body = body || strcmp(m->key, keys[i]) == 0;
+        if (body && found != NULL)
+            reader_problem_key(r, m, "there is %s already: a request has one body", found->key);
+        if (body && found == NULL)
+            found = m;
+    }
+    if (found == NULL)
+        return;
+    if (strcmp(found->key, "body_file") == 0)
+        read_body_file(r, found, out);
+    else if (strcmp(found->key, "body_base64") == 0)
+        read_body_base64(r, found, out);
+    else if (reader_get_text(r, found, READER_BODY_BYTES, &text))
+        *out = (struct msg_bytes){.data = mem_dup(text, strlen(text)), .len = strlen(text)};
+}
+
+bool experiment_read_request(struct experiment_reader *r, const struct json_value *v, struct msg_request *out)
+{
+    static const char *const keys[] = {"method", "path", "headers", "body", "body_file", "body_base64"};
+    if (!reader_object(r, v, keys, ARRAY_LEN(keys)))
+        return false;
+    read_method(r, json_member(v, "method"), out);
+    read_path(r, v, json_member(v, "path"), out);
+    read_headers(r, json_member(v, "headers"), &out->headers);
+    read_body(r, v, &out->body);
+    return true;
+}

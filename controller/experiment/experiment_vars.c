@@ -1,0 +1,233 @@
+#include "controller/experiment/experiment_reader.h"
+
+#include "common/buf.h"
+#include "common/mem.h"
+#include "common/parse.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * "${name}" in a string stands for the variable of that name in `vars`; "$${" is a plain "${". A variable may
+ * use those that stand before it. A string that is nothing but one variable takes its type, too.
+ * "${server.address}" stays as it is until a host is chosen, and only where experiment_fill will find it.
+ */
+
+#define SERVER_ADDRESS "${server.address}"
+
+struct vars {
+    struct experiment_reader *r;
+    const struct json_value **items; /* done: what a string may use */
+    size_t count;
+    size_t left_bytes; /* what may still come out of substitution: small texts must not grow without end */
+};
+
+static const struct json_value *find_var(const struct vars *vars, const char *name, size_t len)
+{
+    for (size_t i = 0; i < vars->count; i++)
+        if (strncmp(vars->items[i]->key, name, len) == 0 && vars->items[i]->key[len] == '\0')
+            return vars->items[i];
+    return NULL;
+}
+
+static void refuse_unknown(const struct vars *vars, const struct json_value *v, const char *name, size_t len)
+{
+    char word[64];
+    char there[256];
+    const char *keys[64];
+    size_t n = 0;
+    snprintf(word, sizeof word, "%.*s", len > 60 ? 60 : (int)len, name);
+    for (; n < vars->count && n + 1 < ARRAY_LEN(keys); n++)
+        keys[n] = vars->items[n]->key;
+    keys[n] = "server.address"; /* not in vars, but could be meant */
+    const char *close = parse_closest(word, keys, n + 1);
+    reader_problem(vars->r, v, "unknown variable ${%s}; vars has: %s%s%s%s", word,
+                   n > 0 ? reader_words(keys, n, there, sizeof there) : "nothing",
+                   close != NULL ? "; did you mean ${" : "", close != NULL ? close : "",
+                   close != NULL ? "}?" : "");
+}
+
+/* In a target's build, start and env, and in the headers of a request. */
+static bool may_hold_address(const struct json_value *v)
+{
+    const struct json_value *chain[LIMIT_JSON_DEPTH] = {NULL}; /* the innermost first */
+    size_t n = 0;
+    for (; v != NULL && v->parent != NULL && n < ARRAY_LEN(chain); v = v->parent)
+        chain[n++] = v;
+    const char *top = n > 2 && chain[n - 1]->key != NULL ? chain[n - 1]->key : "";
+    const char *part = n > 2 && chain[n - 3]->key != NULL ? chain[n - 3]->key : "";
+    if (strcmp(top, "targets") == 0)
+        return strcmp(part, "start") == 0 || strcmp(part, "build") == 0 || strcmp(part, "env") == 0;
+    return (strcmp(top, "checks") == 0 || strcmp(top, "workloads") == 0) && strcmp(part, "request") == 0 &&
+           n > 4 && strcmp(chain[n - 4]->key, "headers") == 0;
+}
+
+/* The value of the name at `name`, or NULL after reporting. */
+static const char *value_of(const struct vars *vars, const struct json_value *v, const char *name, size_t len)
+{
+    if (len == strlen("server.address") && strncmp(name, "server.address", len) == 0) {
+        if (may_hold_address(v))
+            return SERVER_ADDRESS;
+        reader_problem(vars->r, v,
+                       "%s can stand in build, start and env of a target and in headers of a "
+                       "request only",
+                       SERVER_ADDRESS);
+        return NULL;
+    }
+    const struct json_value *var = find_var(vars, name, len);
+    if (var == NULL)
+        refuse_unknown(vars, v, name, len);
+    return var != NULL ? var->text : NULL;
+}
+
+/* Replaces every use in `text`. False after reporting. */
+static bool expand(struct vars *vars, const struct json_value *v, const char *text, struct buf *out)
+{
+    enum err e = ERR_OK;
+    while (*text != '\0' && e == ERR_OK) {
+        size_t plain = strcspn(text, "$");
+        e = buf_append(out, text, plain);
+        text += plain;
+        if (e != ERR_OK || *text == '\0')
+            break;
+        if (strncmp(text, "$" SERVER_ADDRESS, strlen(SERVER_ADDRESS) + 1) == 0) {
+            reader_problem(vars->r, v, "%s cannot be had as plain characters", SERVER_ADDRESS);
+            return false;
+        }
+        if (strncmp(text, "$${", 3) == 0) {
+            e = buf_append_text(out, "${");
+            text += 3;
+        } else if (text[1] == '{') {
+            const char *name = text + 2;
+            size_t len = strcspn(name, "}");
+            if (name[len] == '\0') {
+                reader_problem(vars->r, v, "'${' without '}'; write $${ for the characters themselves");
+                return false;
+            }
+            const char *value = value_of(vars, v, name, len);
+            if (value == NULL)
+                return false;
+            e = buf_append_text(out, value);
+            text = name + len + 1;
+        } else {
+            e = buf_append(out, text++, 1);
+        }
+    }
+    if (e != ERR_OK)
+        reader_problem(vars->r, v, "all texts with variables have over %u bytes when these are filled in",
+                       LIMIT_EXPERIMENT_BYTES);
+    return e == ERR_OK;
+}
+
+/* The variable that is the whole of `text`, or NULL. */
+static const struct json_value *sole_var(const struct vars *vars, const char *text)
+{
+    size_t len = strlen(text);
+    if (len < 4 || strncmp(text, "${", 2) != 0 || strcspn(text, "}") != len - 1)
+        return NULL;
+    return find_var(vars, text + 2, len - 3);
+}
+
+static void substitute_string(struct vars *vars, struct json_value *v)
+{
+    if (strchr(v->text, '$') == NULL)
+        return;
+    const struct json_value *sole = sole_var(vars, v->text);
+    struct buf out;
+    buf_init(&out, vars->left_bytes);
+    if (expand(vars, v, v->text, &out)) {
+        vars->left_bytes -= out.len;
+        free(v->text);
+        v->text = buf_take(&out);
+        if (sole != NULL && sole->kind != JSON_STRING) {
+            v->kind = sole->kind;
+            v->boolean = sole->boolean;
+            v->loose = true;
+        }
+    } else {
+        v->refused = true;
+    }
+    buf_fini(&out);
+}
+
+static void substitute(struct vars *vars, struct json_value *v)
+{
+    if (v->kind == JSON_STRING)
+        substitute_string(vars, v);
+    for (struct json_value *c = v->child; c != NULL; c = c->next)
+        substitute(vars, c);
+}
+
+static bool is_var_name(const char *name)
+{
+    size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return len > 0 && len <= 60 && name[len] == '\0' && !isdigit((unsigned char)name[0]);
+}
+
+static void read_vars(struct vars *vars, struct json_value *object)
+{
+    struct experiment_reader *r = vars->r;
+    if (object->kind != JSON_OBJECT) {
+        reader_refuse(r, object, "an object of variables, like { \"port\": 3000 }");
+        return;
+    }
+    if (object->count > LIMIT_VARS) {
+        reader_problem(r, object, "has %zu variables, at most %u are allowed", object->count, LIMIT_VARS);
+        return;
+    }
+    vars->items = mem_zalloc(object->count, sizeof(struct json_value *));
+    for (struct json_value *v = object->child; v != NULL; v = v->next) {
+        if (!is_var_name(v->key))
+            reader_problem_key(r, v,
+                               "variables are named with letters, digits and _, not starting with a "
+                               "digit, at most 60");
+        else if (v->text == NULL)
+            reader_refuse(r, v, "a string, a number, true or false");
+        else {
+            if (v->kind == JSON_STRING)
+                substitute_string(vars, v);
+            vars->items[vars->count++] = v;
+        }
+    }
+}
+
+void experiment_substitute(struct experiment_reader *r, struct json_value *root)
+{
+    struct vars vars = {.r = r, .left_bytes = LIMIT_EXPERIMENT_BYTES};
+    struct json_value *object = root->kind == JSON_OBJECT ? root->child : NULL;
+    while (object != NULL && strcmp(object->key, "vars") != 0)
+        object = object->next;
+    if (object != NULL)
+        read_vars(&vars, object);
+    for (struct json_value *v = root->child; v != NULL; v = v->next)
+        if (v != object)
+            substitute(&vars, v);
+    free(vars.items);
+}
+
+char *experiment_fill(const char *text, const char *server_address)
+{
+    struct buf out;
+    buf_init(&out, LIMIT_RESOLVED_BYTES);
+    enum err e = ERR_OK;
+    for (const char *p = text; e == ERR_OK;) {
+        const char *at = strstr(p, SERVER_ADDRESS);
+        e = buf_append(&out, p, at != NULL ? (size_t)(at - p) : strlen(p));
+        if (at == NULL || e != ERR_OK)
+            break;
+        e = buf_append_text(&out, server_address);
+        p = at + strlen(SERVER_ADDRESS);
+    }
+    must(e == ERR_OK); /* texts and addresses were capped when they were read */
+    return buf_take(&out);
+}
+
+void experiment_fill_strings(const struct msg_strings *in, const char *server_address,
+                             struct msg_strings *out)
+{
+    *out = (struct msg_strings){.items = mem_zalloc(in->count, sizeof *out->items), .count = in->count};
+    for (size_t i = 0; i < in->count; i++)
+        out->items[i] = experiment_fill(in->items[i], server_address);
+}

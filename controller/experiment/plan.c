@@ -1,0 +1,137 @@
+#include "controller/experiment/plan.h"
+
+#include "common/clock.h"
+#include "common/json_write.h"
+#include "common/parse.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PLAN_BYTES_MAX (128u * 1024u * 1024u) /* LIMIT_WINDOWS lines of two names each */
+#define TIME_BYTES     32u
+
+/* "01:02:03": people compare these in a column. */
+static const char *clock_text(uint64_t ns, char *out)
+{
+    uint64_t s = ns / NS_PER_S;
+    snprintf(out, TIME_BYTES, "%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
+    return out;
+}
+
+static int width_of(const struct experiment *e, bool targets)
+{
+    size_t width = targets ? strlen("TARGET") : strlen("WORKLOAD");
+    size_t n = targets ? e->target_count : e->workload_count;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(targets ? e->targets[i].name : e->workloads[i].name);
+        width = len > width ? len : width;
+    }
+    return (int)width;
+}
+
+static enum err write_head(const struct experiment *e, const struct design *d, struct buf *out)
+{
+    static const char *const fresh[] = {"round", "window", "job"};
+    char total[TIME_BYTES];
+    char cooldown[TIME_BYTES];
+    char gap[TIME_BYTES];
+    return buf_printf(out,
+                      "%s: %zu target%s x %zu cell%s x %" PRIu32 " round%s = %zu windows, %s\n"
+                      "order %s, cooldown %s, gap %s, a fresh process per %s; starting servers and checks "
+                      "come on top\n\n",
+                      e->name, e->target_count, e->target_count == 1 ? "" : "s",
+                      d->cell_count / e->target_count, d->cell_count == e->target_count ? "" : "s",
+                      e->design.rounds, e->design.rounds == 1 ? "" : "s", d->window_count,
+                      parse_duration_text(d->duration_ns, total, sizeof total),
+                      e->design.order == EXPERIMENT_ORDER_FIXED ? "fixed" : "latin-square",
+                      parse_duration_text(e->design.cooldown_ns, cooldown, TIME_BYTES),
+                      parse_duration_text(e->design.gap_ns, gap, TIME_BYTES), fresh[e->design.fresh]);
+}
+
+enum err plan_write_text(const struct experiment *e, const struct design *d, struct buf *out)
+{
+    int target_width = width_of(e, true);
+    int workload_width = width_of(e, false);
+    char start[TIME_BYTES];
+    char warmup[TIME_BYTES];
+    char duration[TIME_BYTES];
+    enum err err = write_head(e, d, out);
+    if (err == ERR_OK)
+        err = buf_printf(out, "%6s  %-8s  %5s  %4s  %-*s  %-*s  %6s  %7s  %8s\n", "WINDOW", "START", "ROUND",
+                         "SLOT", target_width, "TARGET", workload_width, "WORKLOAD", "CONNS", "WARM-UP",
+                         "DURATION");
+    for (size_t i = 0; err == ERR_OK && i < d->window_count; i++) {
+        const struct design_window *w = &d->windows[i];
+        const struct design_cell *c = &d->cells[w->cell];
+        const struct experiment_workload *load = &e->workloads[c->workload];
+        err = buf_printf(out, "%6zu  %s  %5" PRIu32 "  %4" PRIu32 "  %-*s  %-*s  %6" PRIu32 "  %7s  %8s\n",
+                         i + 1, clock_text(w->planned_start_ns, start), w->round + 1, w->slot + 1,
+                         target_width, e->targets[c->target].name, workload_width, load->name, c->connections,
+                         parse_duration_text(load->warmup_ns, warmup, TIME_BYTES),
+                         parse_duration_text(load->duration_ns, duration, TIME_BYTES));
+    }
+    return err;
+}
+
+static void write_windows(struct json_writer *w, const struct experiment *e, const struct design *d)
+{
+    json_write_array(w, "windows");
+    for (size_t i = 0; i < d->window_count; i++) {
+        const struct design_window *window = &d->windows[i];
+        const struct design_cell *cell = &d->cells[window->cell];
+        const struct experiment_workload *load = &e->workloads[cell->workload];
+        json_write_object(w, NULL);
+        json_write_u64(w, "index", window->index);
+        json_write_u64(w, "cell", window->cell);
+        json_write_u64(w, "round", window->round);
+        json_write_u64(w, "slot", window->slot);
+        json_write_string(w, "target", e->targets[cell->target].name);
+        json_write_string(w, "workload", load->name);
+        json_write_u64(w, "connections", cell->connections);
+        json_write_u64(w, "start_ns", window->planned_start_ns);
+        json_write_u64(w, "warmup_ns", load->warmup_ns);
+        json_write_u64(w, "duration_ns", load->duration_ns);
+        json_write_close(w);
+    }
+    json_write_close(w);
+}
+
+enum err plan_write_json(const struct experiment *e, const struct design *d, struct buf *out)
+{
+    struct json_writer w;
+    char hash[2 * MSG_HASH_BYTES + 1];
+    char name[2 * LIMIT_NAME_BYTES + 32];
+    for (size_t i = 0; i < MSG_HASH_BYTES; i++)
+        snprintf(hash + 2 * i, 3, "%02x", e->hash[i]);
+    json_write_init(&w, out, 2);
+    json_write_object(&w, NULL);
+    json_write_string(&w, "format", "splitbench-plan/1");
+    json_write_string(&w, "name", e->name);
+    json_write_string(&w, "hash", hash);
+    json_write_u64(&w, "rounds", e->design.rounds);
+    json_write_u64(&w, "windows_total", d->window_count);
+    json_write_u64(&w, "duration_ns", d->duration_ns);
+    json_write_array(&w, "cells");
+    for (uint32_t i = 0; i < d->cell_count; i++)
+        json_write_string(&w, NULL, design_cell_name(e, d, i, name, sizeof name));
+    json_write_close(&w);
+    write_windows(&w, e, d);
+    json_write_close(&w);
+    enum err err = json_write_end(&w);
+    return err == ERR_OK ? buf_append_text(out, "\n") : err;
+}
+
+enum err plan_print(const struct experiment *e, const struct design *d, bool json, struct err_detail *detail)
+{
+    struct buf out;
+    buf_init(&out, PLAN_BYTES_MAX);
+    enum err err = json ? plan_write_json(e, d, &out) : plan_write_text(e, d, &out);
+    if (err != ERR_OK)
+        err_set(detail, err, "the plan has over %u bytes", PLAN_BYTES_MAX);
+    else if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0)
+        err = err_set(detail, ERR_IO, "standard output: %s", strerror(errno));
+    buf_fini(&out);
+    return err;
+}

@@ -1,0 +1,220 @@
+#include "controller/fleet/fleet_agent.h"
+
+#include "common/log.h"
+#include "common/mem.h"
+
+static const char *const state_names[FLEET_STATE_COUNT] = {
+#define X(n, text) [FLEET_##n] = text,
+    FLEET_STATE_LIST(X)
+#undef X
+};
+
+/* An empty cell is refused. States are stored plus one so that zero means "not allowed". */
+#define TO(s) (FLEET_##s + 1)
+static const uint8_t next_state[FLEET_STATE_COUNT][FLEET_INPUT_COUNT] = {
+    [FLEET_FREE] = {[FLEET_INPUT_RESERVE] = TO(BUSY), [FLEET_INPUT_CLOSE] = TO(CLOSING)},
+    [FLEET_BUSY] = {[FLEET_INPUT_CLOSE] = TO(CLOSING), [FLEET_INPUT_LOSE] = TO(FREE)},
+    [FLEET_CLOSING] = {[FLEET_INPUT_CLOSED] = TO(FREE), [FLEET_INPUT_LOSE] = TO(FREE)},
+};
+
+bool fleet_next_state(enum fleet_state state, enum fleet_input input, enum fleet_state *out)
+{
+    uint8_t to = next_state[state][input];
+    if (to == 0)
+        return false;
+    *out = (enum fleet_state)(to - 1);
+    return true;
+}
+
+const char *fleet_state_name(enum fleet_state s)
+{
+    return (unsigned)s < FLEET_STATE_COUNT ? state_names[s] : "?";
+}
+
+struct fleet_agent *fleet_agent_new(const char *name)
+{
+    struct fleet_agent *a = mem_zalloc(1, sizeof(*a));
+    a->name = mem_strdup(name);
+    a->address = mem_strdup("");
+    a->build = mem_strdup("");
+    return a;
+}
+
+static void free_host(struct msg_host *host)
+{
+    free(host->hostname);
+    free(host->boot_id);
+    free(host->kernel);
+    free(host->os);
+    free(host->cpu_model);
+    free(host->address);
+    free(host->cpu_list);
+    mem_free_strings(&host->labels.items, &host->labels.count);
+    *host = (struct msg_host){0};
+}
+
+void fleet_agent_clear(struct fleet_agent *a)
+{
+    for (size_t i = 0; i < a->queue_count; i++) {
+        msg_command_fini(a->queue[i]);
+        free(a->queue[i]);
+    }
+    free(a->queue);
+    a->queue = NULL;
+    a->queue_count = 0;
+    free(a->open);
+    a->open = NULL;
+    a->open_count = 0;
+}
+
+void fleet_agent_void(struct fleet_agent *a)
+{
+    for (size_t i = 0; i < a->queue_count; i++) {
+        struct msg_command *old = a->queue[i];
+        struct msg_command close = {.kind = MSG_COMMAND_JOB_CLOSE, .number = old->number, .job = old->job};
+        old->job = NULL;
+        msg_command_fini(old);
+        *old = close;
+    }
+    free(a->open);
+    a->open = NULL;
+    a->open_count = 0;
+}
+
+void fleet_agent_free(struct fleet_agent *a)
+{
+    if (a == NULL)
+        return;
+    fleet_agent_clear(a);
+    free_host(&a->facts);
+    free(a->name);
+    free(a->address);
+    free(a->build);
+    free(a->job);
+    free(a);
+}
+
+void fleet_agent_handle(struct fleet_agent *a, enum fleet_input input)
+{
+    enum fleet_state to = FLEET_FREE;
+    must(fleet_next_state(a->state, input, &to));
+    log_debug("agent_state", "agent=%s job=%s from=%s to=%s", a->name, a->job ? a->job : "",
+              fleet_state_name(a->state), fleet_state_name(to));
+    a->state = to;
+    if (to == FLEET_FREE) {
+        mem_set_string(&a->job, NULL);
+        a->opened = false;
+        a->owned = false;
+    }
+}
+
+enum err fleet_agent_queue(struct fleet_agent *a, const char *job, const struct msg_command *c, uint64_t tag)
+{
+    bool full = a->queue_count >= FLEET_COMMANDS_MAX || a->open_count >= FLEET_COMMANDS_MAX;
+    if (full && c->kind != MSG_COMMAND_JOB_CLOSE)
+        return ERR_FULL;
+    struct msg_command *copy = mem_zalloc(1, sizeof(*copy));
+    msg_command_copy(copy, c);
+    mem_set_string(&copy->job, job);
+    copy->number = ++a->last_number;
+    a->queue = mem_realloc(a->queue, a->queue_count + 1, sizeof(struct msg_command *));
+    a->queue[a->queue_count++] = copy;
+    a->open = mem_realloc(a->open, a->open_count + 1, sizeof(*a->open));
+    a->open[a->open_count++] = (struct fleet_open){.number = copy->number, .tag = tag, .kind = copy->kind};
+    return ERR_OK;
+}
+
+void fleet_agent_queue_close(struct fleet_agent *a, const char *job)
+{
+    struct msg_command close = {.kind = MSG_COMMAND_JOB_CLOSE};
+    char *name = mem_strdup(job); /* the state change may free the agent's own copy */
+    must(fleet_agent_queue(a, name, &close, 0) == ERR_OK);
+    fleet_agent_handle(a, FLEET_INPUT_CLOSE);
+    mem_set_string(&a->job, name);
+    free(name);
+}
+
+bool fleet_agent_answered(struct fleet_agent *a, uint64_t number, bool keep, struct fleet_open *out)
+{
+    for (size_t i = 0; i < a->open_count; i++) {
+        if (a->open[i].number != number)
+            continue;
+        *out = a->open[i];
+        if (!keep) {
+            memmove(&a->open[i], &a->open[i + 1], (a->open_count - i - 1) * sizeof(*a->open));
+            a->open_count--;
+        }
+        return true;
+    }
+    return false;
+}
+
+/* Only a chunk is large: an estimate is enough to keep one answer below the frame cap. */
+static size_t command_bytes(const struct msg_command *c)
+{
+    switch (c->kind) {
+    case MSG_COMMAND_CHUNK:
+        return 256 + c->u.chunk.data.len;
+    case MSG_COMMAND_CHECK: {
+        size_t sum = 1024 + c->u.check.request.body.len + c->u.check.body.text.len;
+        for (size_t i = 0; i < c->u.check.header_count; i++)
+            sum += 256 + c->u.check.headers[i].text.len;
+        return sum + c->u.check.request.headers.count * 256;
+    }
+    case MSG_COMMAND_LOAD:
+        return 1024 + c->u.load.request.body.len + c->u.load.request.headers.count * 256;
+    case MSG_COMMAND_FILES:
+        return 256 + c->u.files.count * 192;
+    case MSG_COMMAND_START:
+        return 1024 + (c->u.start.argv.count + c->u.start.env.count) * 512;
+    case MSG_COMMAND_JOB_OPEN:
+    case MSG_COMMAND_JOB_CLOSE:
+    case MSG_COMMAND_STOP:
+    case MSG_COMMAND_SAMPLE:
+    case MSG_COMMAND_COUNT:
+        break;
+    }
+    return 256;
+}
+
+void fleet_agent_answer_poll(struct fleet *f, struct fleet_agent *a, bool due)
+{
+    if (a->poll == NULL || (a->queue_count == 0 && !due))
+        return;
+    size_t count = 0, bytes = 0;
+    while (count < a->queue_count && count < MSG_COMMANDS_MAX) {
+        bytes += command_bytes(a->queue[count]);
+        if (count > 0 && bytes > FLEET_ANSWER_BYTES)
+            break;
+        count++;
+    }
+    void *request = a->poll;
+    a->poll = NULL;
+    f->handlers.answer_poll(f->handlers.arg, request, (const struct msg_command *const *)a->queue, count);
+}
+
+uint64_t fleet_agent_acked(const struct fleet_agent *a)
+{
+    if (a->late_count > 0 && a->late_first <= a->settled)
+        return a->late_first - 1;
+    return a->settled;
+}
+
+void fleet_agent_answer_push(struct fleet *f, struct fleet_agent *a, bool due)
+{
+    if (a->push == NULL)
+        return;
+    uint64_t acked = 0;
+    if (a->push_is_late) {
+        if (a->late_count > 0)
+            return;
+        acked = a->push_upto;
+    } else {
+        acked = fleet_agent_acked(a);
+        if (acked < a->push_upto && !due)
+            return;
+    }
+    void *request = a->push;
+    a->push = NULL;
+    f->handlers.answer_push(f->handlers.arg, request, acked);
+}

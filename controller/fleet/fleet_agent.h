@@ -1,0 +1,86 @@
+#ifndef CONTROLLER_FLEET_AGENT_H
+#define CONTROLLER_FLEET_AGENT_H
+/*
+ * One agent as the fleet keeps it: its session, its queue of commands, its unsettled events. Shared by the
+ * fleet's own files only. Loop thread.
+ */
+#include "controller/fleet/fleet.h"
+
+struct fleet_open { /* a command that has not been answered */
+    uint64_t number;
+    uint64_t tag;
+    enum msg_command_kind kind;
+};
+
+struct fleet_agent {
+    char *name;
+    char *address;
+    char *build;
+    struct msg_host facts;
+    uint64_t incarnation;
+
+    enum fleet_state state;
+    char *job;     /* of the reservation, or of the JOB_CLOSE; NULL when free */
+    uint32_t host; /* its number in the job */
+    bool opened;   /* JOB_OPEN was answered */
+    bool owned;    /* the job runs here: its events are wanted */
+
+    void *peer; /* NULL while away */
+    uint64_t heard_ns;
+
+    void *poll; /* held request, or NULL */
+    uint64_t poll_since_ns;
+
+    struct msg_command **queue; /* not yet taken, oldest first; owned, each too */
+    size_t queue_count;
+    struct fleet_open *open;
+    size_t open_count;
+    uint64_t last_number;
+
+    void *push; /* held request, or NULL */
+    uint64_t push_since_ns;
+    uint64_t push_upto;
+    bool push_is_late; /* of an earlier incarnation */
+
+    uint64_t delivered; /* number of the newest event taken in */
+    uint64_t settled;
+    size_t late_count; /* results being kept by on_late */
+    uint64_t late_first;
+};
+
+struct fleet {
+    uint64_t lease_ns;
+    struct fleet_handlers handlers;
+    struct fleet_agent **agents; /* by name */
+    size_t agent_count;
+};
+
+struct fleet_agent *fleet_agent_new(const char *name);
+void fleet_agent_free(struct fleet_agent *a);
+
+/* The one place where an agent's state changes; logs it. Refused inputs are our own bugs. */
+void fleet_agent_handle(struct fleet_agent *a, enum fleet_input input);
+
+/* Copies `c` to the end of the queue; ERR_FULL at the cap. */
+NODISCARD enum err fleet_agent_queue(struct fleet_agent *a, const char *job, const struct msg_command *c,
+                                     uint64_t tag);
+void fleet_agent_queue_close(struct fleet_agent *a, const char *job);
+
+/* A new incarnation: numbers begin anew, what was under way is gone. */
+void fleet_agent_clear(struct fleet_agent *a);
+/* Nobody wants what is still queued, but its numbers must arrive, without a gap: each becomes a JOB_CLOSE of
+ * the same job, which does no harm twice. */
+void fleet_agent_void(struct fleet_agent *a);
+
+/* Answers the held poll when something is queued, or when `due`. */
+void fleet_agent_answer_poll(struct fleet *f, struct fleet_agent *a, bool due);
+/* Answers the held push when all of it is settled, or when `due`. */
+void fleet_agent_answer_push(struct fleet *f, struct fleet_agent *a, bool due);
+
+/* Takes the open command `number` off the list unless `keep`; false when there is none. */
+bool fleet_agent_answered(struct fleet_agent *a, uint64_t number, bool keep, struct fleet_open *out);
+
+/* The number up to which the agent may forget its events. */
+uint64_t fleet_agent_acked(const struct fleet_agent *a);
+
+#endif

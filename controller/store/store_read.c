@@ -1,0 +1,167 @@
+#include "controller/store/store_read.h"
+
+#include "common/mem.h"
+#include "controller/store/store_db.h"
+
+#include <stdlib.h>
+
+/* Room for one more item at `count` in an array that doubles; a power of two or zero is full. */
+static void *grow(void *items, size_t count, size_t size)
+{
+    if ((count & (count - 1)) != 0)
+        return items;
+    return mem_realloc(items, count != 0 ? 2 * count : 1, size);
+}
+
+static enum err read_hosts(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(&rows, s, "SELECT " STORE_HOST_COLUMNS " FROM hosts WHERE job = ? ORDER BY id",
+                    STORE_VALUES(store_text(job)));
+    while (store_rows_next(&rows)) {
+        out->hosts = grow(out->hosts, out->host_count, sizeof(*out->hosts));
+        store_read_host_row(&rows, &out->hosts[out->host_count++]);
+    }
+    return store_rows_fini(&rows, d);
+}
+
+static enum err read_run_hosts(struct store *s, struct store_read_run *run, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(&rows, s, "SELECT host FROM target_run_hosts WHERE run = ? ORDER BY host",
+                    STORE_VALUES(store_i64(run->id)));
+    while (store_rows_next(&rows)) {
+        run->hosts = grow(run->hosts, run->host_count, sizeof(*run->hosts));
+        run->hosts[run->host_count++] = store_column_i64(&rows, 0);
+    }
+    return store_rows_fini(&rows, d);
+}
+
+static enum err read_runs(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(&rows, s,
+                    "SELECT id, target, round, slot, ok, error, failed_check, startup_ns, rss_before_bytes,"
+                    " rss_after_bytes IS NOT NULL, rss_after_bytes, started_wall_ns, placement,"
+                    " iif(ok, NULL, substr(log, -?)) FROM target_runs WHERE job = ? ORDER BY id",
+                    STORE_VALUES(store_u64(STORE_LOG_TAIL_BYTES), store_text(job)));
+    while (store_rows_next(&rows)) {
+        out->runs = grow(out->runs, out->run_count, sizeof(*out->runs));
+        out->runs[out->run_count++] = (struct store_read_run){
+            .id = store_column_i64(&rows, 0),
+            .target = store_column_u32(&rows, 1),
+            .round = store_column_u32(&rows, 2),
+            .slot = store_column_u32(&rows, 3),
+            .ok = store_column_bool(&rows, 4),
+            .error = store_column_text(&rows, 5),
+            .failed_check = store_column_text(&rows, 6),
+            .startup_ns = store_column_u64(&rows, 7),
+            .rss_before_bytes = store_column_u64(&rows, 8),
+            .ended = store_column_bool(&rows, 9),
+            .rss_after_bytes = store_column_u64(&rows, 10),
+            .started_wall_ns = store_column_u64(&rows, 11),
+            .placement = (enum store_placement)store_column_word(&rows, 12, store_placement_words,
+                                                                 STORE_PLACEMENT_COUNT),
+            .log_tail = store_column_blob(&rows, 13),
+        };
+    }
+    enum err e = store_rows_fini(&rows, d);
+    for (size_t i = 0; e == ERR_OK && i < out->run_count; i++)
+        e = read_run_hosts(s, &out->runs[i], d);
+    return e;
+}
+
+static enum err read_attempts(struct store *s, const char *job, struct store_results *out,
+                              struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(
+        &rows, s,
+        "SELECT window, attempt, coalesce(run, 0), valid, final, gate, reason, started_wall_ns,"
+        " coalesce(load, 0), server_cpu_s, server_cpu_cores, generator_cpu_s, generator_cpu_cores,"
+        " foreign_cpu_cores_server, foreign_cpu_cores_load, own_cpu_cores, dead_ns"
+        " FROM attempts WHERE job = ? ORDER BY window, attempt",
+        STORE_VALUES(store_text(job)));
+    while (store_rows_next(&rows)) {
+        out->attempts = grow(out->attempts, out->attempt_count, sizeof(*out->attempts));
+        out->attempts[out->attempt_count++] = (struct store_read_attempt){
+            .window = store_column_u32(&rows, 0),
+            .attempt = store_column_u32(&rows, 1),
+            .run_id = store_column_i64(&rows, 2),
+            .valid = store_column_bool(&rows, 3),
+            .final = store_column_bool(&rows, 4),
+            .gate = store_column_text(&rows, 5),
+            .reason = store_column_text(&rows, 6),
+            .started_wall_ns = store_column_u64(&rows, 7),
+            .load_id = store_column_i64(&rows, 8),
+            .server_cpu_s = store_column_real(&rows, 9),
+            .server_cpu_cores = store_column_real(&rows, 10),
+            .generator_cpu_s = store_column_real(&rows, 11),
+            .generator_cpu_cores = store_column_real(&rows, 12),
+            .foreign_cpu_cores_server = store_column_real(&rows, 13),
+            .foreign_cpu_cores_load = store_column_real(&rows, 14),
+            .own_cpu_cores = store_column_real(&rows, 15),
+            .dead_ns = store_column_u64(&rows, 16),
+        };
+    }
+    enum err e = store_rows_fini(&rows, d);
+    for (size_t i = 0; e == ERR_OK && i < out->attempt_count; i++)
+        if (out->attempts[i].load_id != 0)
+            e = store_get_load(s, out->attempts[i].load_id, &out->attempts[i].loaded, d);
+    return e;
+}
+
+static enum err count_late(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(&rows, s, "SELECT count(*) FROM late_events WHERE job = ?",
+                    STORE_VALUES(store_text(job)));
+    if (store_rows_next(&rows))
+        out->late_events = store_column_u64(&rows, 0);
+    return store_rows_fini(&rows, d);
+}
+
+enum err store_read_results(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
+{
+    struct store_results r = {0};
+    enum err e = store_begin_read(s, d);
+    if (e != ERR_OK)
+        return e;
+    e = store_get_job(s, job, &r.job, d);
+    if (e == ERR_OK)
+        e = read_hosts(s, r.job.id, &r, d);
+    if (e == ERR_OK)
+        e = read_runs(s, r.job.id, &r, d);
+    if (e == ERR_OK)
+        e = read_attempts(s, r.job.id, &r, d);
+    if (e == ERR_OK)
+        e = count_late(s, r.job.id, &r, d);
+    e = store_end(s, e, d);
+    if (e == ERR_OK)
+        *out = r;
+    else
+        store_results_fini(&r);
+    return e;
+}
+
+void store_results_fini(struct store_results *r)
+{
+    for (size_t i = 0; i < r->host_count; i++)
+        store_read_host_fini(&r->hosts[i]);
+    for (size_t i = 0; i < r->run_count; i++) {
+        free(r->runs[i].error);
+        free(r->runs[i].failed_check);
+        free(r->runs[i].log_tail.data);
+        free(r->runs[i].hosts);
+    }
+    for (size_t i = 0; i < r->attempt_count; i++) {
+        free(r->attempts[i].gate);
+        free(r->attempts[i].reason);
+        store_load_free(r->attempts[i].loaded);
+    }
+    free(r->hosts);
+    free(r->runs);
+    free(r->attempts);
+    store_job_fini(&r->job);
+    *r = (struct store_results){0};
+}

@@ -1,0 +1,175 @@
+#include "controller/store/store_db.h"
+
+/*
+ * Times are ns: *_wall_ns since 1970 UTC, others monotonic on the host that measured. NULL = not known.
+ * A change of this text needs a new STORE_SCHEMA_VERSION and a step in store.c that brings old files up.
+ */
+const char store_schema_sql[] =
+    "CREATE TABLE jobs ("
+    " id TEXT PRIMARY KEY,"
+    " name TEXT NOT NULL,"
+    " state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'done', 'failed', 'cancelled')),"
+    " mode TEXT NOT NULL CHECK (mode IN ('run', 'verify')),"
+    " cause TEXT NOT NULL,"
+    " exit_code INTEGER NOT NULL,"
+    " placement TEXT NOT NULL CHECK (placement IN ('split-hosts', 'split-cpus', 'shared')),"
+    " created_wall_ns INTEGER NOT NULL,"
+    " started_wall_ns INTEGER NOT NULL," /* 0 = not yet */
+    " ended_wall_ns INTEGER NOT NULL,"   /* 0 = not yet */
+    " experiment_json TEXT NOT NULL,"    /* resolved, byte for byte */
+    " base_dir TEXT NOT NULL,"
+    " windows_total INTEGER NOT NULL) STRICT;"
+
+    /* A host's part in a job. Another machine (or the same after a reboot) is another row: what was measured
+     * before keeps its own. The newest row of (job, role, ordinal) counts. */
+    "CREATE TABLE hosts ("
+    " id INTEGER PRIMARY KEY,"
+    " job TEXT NOT NULL REFERENCES jobs (id),"
+    " role TEXT NOT NULL,"
+    " ordinal INTEGER NOT NULL,"
+    " agent TEXT NOT NULL,"
+    " hostname TEXT NOT NULL,"
+    " boot_id TEXT NOT NULL,"
+    " kernel TEXT NOT NULL,"
+    " os TEXT NOT NULL,"
+    " cpu_model TEXT NOT NULL,"
+    " address TEXT NOT NULL,"
+    " cpus INTEGER NOT NULL,"
+    " cpu_list TEXT NOT NULL,"
+    " memory_bytes INTEGER NOT NULL,"
+    " labels TEXT NOT NULL," /* key=value, one a line */
+    " put_wall_ns INTEGER NOT NULL) STRICT;"
+    "CREATE INDEX hosts_by_part ON hosts (job, role, ordinal, id);"
+
+    /* One start of a target; with fresh_process window there are several in a round. */
+    "CREATE TABLE target_runs ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " job TEXT NOT NULL REFERENCES jobs (id),"
+    " target INTEGER NOT NULL,"
+    " round INTEGER NOT NULL,"
+    " slot INTEGER NOT NULL,"
+    " ok INTEGER NOT NULL,"
+    " error TEXT NOT NULL,"
+    " failed_check TEXT NOT NULL,"
+    " startup_ns INTEGER NOT NULL,"
+    " rss_before_bytes INTEGER NOT NULL,"
+    " rss_after_bytes INTEGER," /* NULL until it has ended */
+    " started_wall_ns INTEGER NOT NULL,"
+    " placement TEXT NOT NULL," /* of the job at that moment */
+    " log BLOB) STRICT;"
+    "CREATE INDEX target_runs_by_job ON target_runs (job);"
+
+    /* The machines a target run was measured on. */
+    "CREATE TABLE target_run_hosts ("
+    " run INTEGER NOT NULL REFERENCES target_runs (id),"
+    " host INTEGER NOT NULL REFERENCES hosts (id),"
+    " PRIMARY KEY (run, host)) STRICT, WITHOUT ROWID;"
+
+    /* A generator's result, complete. */
+    "CREATE TABLE loads ("
+    " id INTEGER PRIMARY KEY,"
+    " generator TEXT NOT NULL,"
+    " window_start_ns INTEGER NOT NULL,"
+    " window_end_ns INTEGER NOT NULL,"
+    " scheduled INTEGER NOT NULL,"
+    " ok INTEGER NOT NULL,"
+    " failed INTEGER NOT NULL,"
+    " in_flight INTEGER NOT NULL,"
+    " never_sent INTEGER NOT NULL,"
+    " warmup_scheduled INTEGER NOT NULL,"
+    " warmup_ok INTEGER NOT NULL,"
+    " warmup_failed INTEGER NOT NULL,"
+    " warmup_in_flight INTEGER NOT NULL,"
+    " warmup_never_sent INTEGER NOT NULL,"
+    " requests_sent INTEGER NOT NULL,"
+    " responses INTEGER NOT NULL,"
+    " body_bytes INTEGER NOT NULL,"
+    " wire_in_bytes INTEGER NOT NULL,"
+    " wire_out_bytes INTEGER NOT NULL,"
+    " short_bodies INTEGER NOT NULL,"
+    " latency_hist BLOB NOT NULL," /* text: base64 of HdrHistogram V2, compressed */
+    " cpu_user_ns INTEGER NOT NULL,"
+    " cpu_system_ns INTEGER NOT NULL,"
+    " rss_bytes_max INTEGER NOT NULL,"
+    " raw TEXT NOT NULL) STRICT;"
+    "CREATE TABLE load_errors ("
+    " load INTEGER NOT NULL REFERENCES loads (id),"
+    " position INTEGER NOT NULL,"
+    " phase TEXT NOT NULL,"
+    " cause TEXT NOT NULL,"
+    " count INTEGER NOT NULL,"
+    " sample TEXT NOT NULL,"
+    " PRIMARY KEY (load, position)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE load_statuses ("
+    " load INTEGER NOT NULL REFERENCES loads (id),"
+    " position INTEGER NOT NULL,"
+    " status INTEGER NOT NULL,"
+    " count INTEGER NOT NULL,"
+    " PRIMARY KEY (load, position)) STRICT, WITHOUT ROWID;"
+
+    /* Every attempt of every window. A window is present once: at most one attempt of it is final. */
+    "CREATE TABLE attempts ("
+    " id INTEGER PRIMARY KEY,"
+    " job TEXT NOT NULL REFERENCES jobs (id),"
+    " window INTEGER NOT NULL,"
+    " attempt INTEGER NOT NULL CHECK (attempt > 0),"
+    " run INTEGER REFERENCES target_runs (id),"
+    " valid INTEGER NOT NULL CHECK (valid IN (0, 1)),"
+    " final INTEGER NOT NULL CHECK (final IN (0, 1)),"
+    " gate TEXT NOT NULL,"
+    " reason TEXT NOT NULL,"
+    " started_wall_ns INTEGER NOT NULL,"
+    " load INTEGER REFERENCES loads (id),"
+    " server_cpu_s REAL,"
+    " server_cpu_cores REAL,"
+    " generator_cpu_s REAL,"
+    " generator_cpu_cores REAL,"
+    " foreign_cpu_cores_server REAL,"
+    " foreign_cpu_cores_load REAL,"
+    " own_cpu_cores REAL,"
+    " dead_ns INTEGER NOT NULL,"
+    " CHECK (final OR NOT valid),"
+    " UNIQUE (job, window, attempt)) STRICT;"
+    "CREATE UNIQUE INDEX attempts_final ON attempts (job, window) WHERE final;"
+
+    /* Results that came after their controller had gone: kept and counted, never part of a figure. */
+    "CREATE TABLE late_events ("
+    " id INTEGER PRIMARY KEY,"
+    " agent TEXT NOT NULL,"
+    " incarnation TEXT NOT NULL," /* 64 random bits, hexadecimal */
+    " number INTEGER NOT NULL,"
+    " answers INTEGER NOT NULL,"
+    " job TEXT NOT NULL," /* as the agent says: it need not exist here */
+    " kind TEXT NOT NULL,"
+    " code TEXT NOT NULL,"
+    " text TEXT NOT NULL,"
+    " log BLOB,"
+    " load INTEGER REFERENCES loads (id),"
+    " came_wall_ns INTEGER NOT NULL,"
+    " UNIQUE (agent, incarnation, number)) STRICT;"
+    "CREATE INDEX late_events_by_job ON late_events (job);"
+
+    "CREATE TABLE lines ("
+    " job TEXT NOT NULL REFERENCES jobs (id),"
+    " number INTEGER NOT NULL," /* 1, 2, ... */
+    " said_wall_ns INTEGER NOT NULL,"
+    " text TEXT NOT NULL,"
+    " PRIMARY KEY (job, number)) STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE tokens ("
+    " hash BLOB PRIMARY KEY,"
+    " role TEXT NOT NULL CHECK (role IN ('agent', 'operator')),"
+    " expires_wall_ns INTEGER NOT NULL,"
+    " used_wall_ns INTEGER NOT NULL DEFAULT 0," /* 0 = not yet */
+    " used_by TEXT NOT NULL DEFAULT '') STRICT;"
+
+    "CREATE TABLE certificates ("
+    " serial TEXT PRIMARY KEY,"
+    " name TEXT NOT NULL,"
+    " role TEXT NOT NULL CHECK (role IN ('agent', 'operator', 'controller')),"
+    " issued_wall_ns INTEGER NOT NULL,"
+    " revoked_wall_ns INTEGER NOT NULL DEFAULT 0) STRICT;" /* 0 = good */
+    "CREATE INDEX certificates_by_name ON certificates (name);"
+
+    "PRAGMA application_id = 0x53504c42;"
+    "PRAGMA user_version = 1;";
