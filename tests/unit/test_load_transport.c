@@ -3,11 +3,16 @@
 #include "common/mem.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -282,6 +287,40 @@ static void waiting_ends_at_the_deadline(void **state)
     world_free(w);
 }
 
+/* From now on this process may not use io_uring, as in many containers. */
+static void forbid_io_uring(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ARRAY_LEN(filter), .filter = filter};
+    must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+static void where_io_uring_is_refused_libuv_takes_over(void **unused)
+{
+    (void)unused;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct transport *t = NULL;
+        struct err_detail d = {0};
+        forbid_io_uring();
+        bool refused = transport_new(&t, TRANSPORT_URING, SLOTS, &d) == ERR_UNSUPPORTED && d.text[0] != '\0';
+        bool replaced =
+            transport_new(&t, TRANSPORT_AUTO, SLOTS, &d) == ERR_OK && strcmp(t->ops->name, "libuv") == 0;
+        transport_free(t);
+        _exit(refused && replaced ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     static enum transport_kind uv = TRANSPORT_UV;
@@ -300,6 +339,7 @@ int main(void)
         BOTH(a_slot_is_reused_at_once),
         BOTH(closing_while_connecting_is_silent),
         BOTH(waiting_ends_at_the_deadline),
+        cmocka_unit_test(where_io_uring_is_refused_libuv_takes_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
