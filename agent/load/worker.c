@@ -268,6 +268,13 @@ static void send_due(struct worker *w, struct conn *c)
     conn_send(w, c, intended_ns);
 }
 
+/* The nth place of the ring of idle connections, from the one that has been idle longest. */
+static uint32_t idle_place(const struct worker *w, uint32_t nth)
+{
+    uint32_t place = w->idle_head + nth;
+    return place < w->conn_count ? place : place - w->conn_count;
+}
+
 void worker_ready(struct worker *w, struct conn *c)
 {
     if (w->loading && !w->options->open_loop) {
@@ -278,18 +285,18 @@ void worker_ready(struct worker *w, struct conn *c)
         send_due(w, c);
         return;
     }
-    w->idle[(w->idle_head + w->idle_count) % w->conn_count] = c->slot;
+    w->idle[idle_place(w, w->idle_count)] = c->slot;
     w->idle_count++;
 }
 
 void worker_unready(struct worker *w, struct conn *c)
 {
     for (uint32_t i = 0; i < w->idle_count; i++) {
-        uint32_t *entry = &w->idle[(w->idle_head + i) % w->conn_count];
+        uint32_t *entry = &w->idle[idle_place(w, i)];
         if (*entry != c->slot)
             continue;
         *entry = w->idle[w->idle_head];
-        w->idle_head = (w->idle_head + 1) % w->conn_count;
+        w->idle_head = idle_place(w, 1);
         w->idle_count--;
         return;
     }
@@ -299,7 +306,7 @@ void worker_unready(struct worker *w, struct conn *c)
 static struct conn *take_idle(struct worker *w)
 {
     struct conn *c = &w->conns[w->idle[w->idle_head]];
-    w->idle_head = (w->idle_head + 1) % w->conn_count;
+    w->idle_head = idle_place(w, 1);
     w->idle_count--;
     return c;
 }
