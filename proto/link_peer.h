@@ -49,7 +49,7 @@ struct link_server {
     struct link_peer *buckets[LINK_PEER_BUCKETS];
     size_t peer_count;
     atomic_uint pipe_count; /* counted on nng's threads: the cap holds before the loop knows */
-    atomic_bool reading;    /* a receive is posted to nng */
+    atomic_bool paused;     /* no receive is posted to nng: too much waits */
     atomic_bool stopping;
     bool abandoned;
     void (*on_closed)(void *arg);

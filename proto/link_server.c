@@ -108,10 +108,14 @@ static void on_message(void *arg)
     n->kind = NOTE_MESSAGE;
     n->msg = nng_aio_get_msg(s->recv);
     n->pipe = nng_msg_get_pipe(n->msg);
-    /* The loop posts the next receive once it has caught up; nng and TCP hold the peers back meanwhile. */
-    atomic_store(&s->reading, false);
-    if (mailbox_post(&s->box, &n->node) < LINK_WAITING_MAX && !atomic_exchange(&s->reading, true))
-        nng_recv_aio(s->socket, s->recv);
+    /* With too many waiting, the loop goes on with receiving once it has caught up; nng and TCP hold the
+     * peers back meanwhile. It may have caught up just now: then it is us again. */
+    if (mailbox_post(&s->box, &n->node) >= LINK_WAITING_MAX) {
+        atomic_store(&s->paused, true);
+        if (mailbox_count(&s->box) != 0 || !atomic_exchange(&s->paused, false))
+            return;
+    }
+    nng_recv_aio(s->socket, s->recv);
 }
 
 /* ---- on the loop ------------------------------------------------------------------------------------- */
@@ -244,7 +248,7 @@ static void on_note(void *arg, struct mailbox_node *node)
     free(n);
     if (stopping)
         return;
-    if (!atomic_exchange(&s->reading, true))
+    if (atomic_load(&s->paused) && mailbox_count(&s->box) == 0 && atomic_exchange(&s->paused, false))
         nng_recv_aio(s->socket, s->recv);
 }
 
@@ -376,7 +380,6 @@ enum err link_server_new(const struct link_server_options *options, struct link_
     }
     if (s->guard.port_count != 0)
         uv_timer_start(&s->guard_tick, on_guard_tick, GUARD_TICK_MS, GUARD_TICK_MS);
-    atomic_store(&s->reading, true);
     nng_recv_aio(s->socket, s->recv);
     *out = s;
     return ERR_OK;

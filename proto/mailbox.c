@@ -30,6 +30,14 @@ size_t mailbox_post(struct mailbox *b, struct mailbox_node *node)
     return count;
 }
 
+size_t mailbox_count(struct mailbox *b)
+{
+    uv_mutex_lock(&b->lock);
+    size_t count = b->count;
+    uv_mutex_unlock(&b->lock);
+    return count;
+}
+
 void mailbox_drain(struct mailbox *b)
 {
     uv_mutex_lock(&b->lock);

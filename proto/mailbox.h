@@ -29,6 +29,9 @@ void mailbox_init(struct mailbox *b, uv_loop_t *loop, void (*on_node)(void *arg,
 /* Hands the node over; returns how many wait now. A node is posted again only after it was taken. */
 size_t mailbox_post(struct mailbox *b, struct mailbox_node *node);
 
+/* How many wait now. */
+size_t mailbox_count(struct mailbox *b);
+
 /* Takes all that wait now, calling on_node for each. The wake-up does this; a closing owner may, too. */
 void mailbox_drain(struct mailbox *b);
 
