@@ -175,11 +175,8 @@ static enum err decode_field(struct decoder *c, const struct schema_field *f, co
         return decode_bytes(c, f, wire, at);
     case SCHEMA_STRINGS:
         return decode_strings(c, f, wire, (struct msg_strings *)(void *)at);
-    case SCHEMA_STRUCT: {
-        ProtobufCMessage *sub;
-        memcpy(&sub, wire + f->wire, sizeof(void *));
-        return decode_struct(c, f->sub, sub, at);
-    }
+    case SCHEMA_STRUCT:
+        return decode_struct(c, f->sub, schema_get_pointer(wire + f->wire), at);
     case SCHEMA_LIST:
     case SCHEMA_ARRAY:
         return decode_items(c, f, wire, ours);
@@ -212,7 +209,7 @@ static enum err decode_struct(struct decoder *c, const struct schema *s, const P
         if (number < SCHEMA_FIRST_CASE || kind >= s->kind_count)
             return err_set(c->d, ERR_INVALID, "%s: %s of no known kind", c->message, s->wire->short_name);
         memcpy((char *)ours + s->kind_at, &kind, sizeof kind);
-        memcpy(&body, from + s->body_at, sizeof(void *));
+        body = schema_get_pointer(from + s->body_at);
     }
     for (size_t i = 0; i < s->field_count; i++) {
         enum err e = decode_field(c, &s->fields[i], from, ours);

@@ -187,10 +187,10 @@ static enum err encode_field(struct encoder *c, const struct schema_field *f, co
     case SCHEMA_STRINGS:
         return encode_strings(c, f, (const struct msg_strings *)(const void *)at, wire);
     case SCHEMA_STRUCT: {
-        ProtobufCMessage *sub;
+        ProtobufCMessage *sub = NULL;
         enum err e = encode_struct(c, f->sub, at, &sub);
         if (e == ERR_OK)
-            memcpy(wire + f->wire, &sub, sizeof(void *));
+            schema_set_pointer(wire + f->wire, sub);
         return e;
     }
     case SCHEMA_LIST:
@@ -224,11 +224,11 @@ static enum err encode_struct(struct encoder *c, const struct schema *s, const v
         memcpy(&kind, (const char *)ours + s->kind_at, sizeof kind);
         must(kind < s->kind_count);
         unsigned number = SCHEMA_FIRST_CASE + kind;
-        ProtobufCMessage *body;
+        ProtobufCMessage *body = NULL;
         e = encode_struct(c, s->kinds[kind], (const char *)ours + s->union_at, &body);
         memcpy(wire + s->case_at, &number, sizeof number);
         if (e == ERR_OK)
-            memcpy(wire + s->body_at, &body, sizeof(void *));
+            schema_set_pointer(wire + s->body_at, body);
     }
     *out = (ProtobufCMessage *)(void *)wire;
     return e;

@@ -7,14 +7,14 @@
 /* Freeing and copying by the tables. Decoded and built messages differ only in that texts may be NULL here.
  */
 
-static void *load(const void *at)
+void *schema_get_pointer(const void *at)
 {
     void *p;
     memcpy(&p, at, sizeof p);
     return p;
 }
 
-static void store(void *at, const void *p)
+void schema_set_pointer(void *at, const void *p)
 {
     memcpy(at, &p, sizeof p);
 }
@@ -42,7 +42,7 @@ static void fini_field(const struct schema_field *f, void *ours)
     switch (f->type) {
     case SCHEMA_TEXT:
     case SCHEMA_RAW:
-        free(load(at));
+        free(schema_get_pointer(at));
         break;
     case SCHEMA_BYTES:
         free(((struct msg_bytes *)(void *)at)->data);
@@ -56,7 +56,7 @@ static void fini_field(const struct schema_field *f, void *ours)
         schema_fini(f->sub, at);
         break;
     case SCHEMA_LIST: {
-        char *items = load(at);
+        char *items = schema_get_pointer(at);
         for (size_t i = 0, n = items != NULL ? count_of(f, ours) : 0; i < n; i++)
             schema_fini(f->sub, items + i * f->sub->ours_size);
         free(items);
@@ -95,8 +95,8 @@ static void copy_field(const struct schema_field *f, void *to, const void *from)
     switch (f->type) {
     case SCHEMA_TEXT:
     case SCHEMA_RAW: {
-        const char *text = load(from_at);
-        store(at, text != NULL ? mem_strdup(text) : NULL);
+        const char *text = schema_get_pointer(from_at);
+        schema_set_pointer(at, text != NULL ? mem_strdup(text) : NULL);
         break;
     }
     case SCHEMA_BYTES: {
@@ -117,11 +117,11 @@ static void copy_field(const struct schema_field *f, void *to, const void *from)
         break;
     case SCHEMA_LIST: {
         size_t n = count_of(f, from), size = f->sub->ours_size;
-        const char *old = load(from_at);
+        const char *old = schema_get_pointer(from_at);
         char *items = n != 0 ? mem_zalloc(n, size) : NULL;
         for (size_t i = 0; i < n; i++)
             schema_copy(f->sub, items + i * size, old + i * size);
-        store(at, items);
+        schema_set_pointer(at, items);
         break;
     }
     case SCHEMA_ARRAY:

@@ -90,6 +90,10 @@ extern const struct schema schema_files, schema_files_missing;
 void schema_fini(const struct schema *s, void *ours);
 void schema_copy(const struct schema *s, void *to, const void *from);
 
+/* The pointer that lies at this place, whatever it points to. */
+void *schema_get_pointer(const void *at);
+void schema_set_pointer(void *at, const void *p);
+
 /* ---- rows ------------------------------------------------------------------------------------------- */
 
 /* The place of `field` in both structs; does not compile unless it has these types. */
