@@ -168,19 +168,6 @@ enum err host_read(const char *root, struct msg_host *out, struct err_detail *d)
     return ERR_OK;
 }
 
-void host_fini(struct msg_host *host)
-{
-    free(host->hostname);
-    free(host->boot_id);
-    free(host->kernel);
-    free(host->os);
-    free(host->cpu_model);
-    free(host->address);
-    free(host->cpu_list);
-    mem_free_strings(&host->labels.items, &host->labels.count);
-    *host = (struct msg_host){0};
-}
-
 enum err host_add_label(struct msg_host *host, const char *label, struct err_detail *d)
 {
     size_t key = strspn(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");

@@ -9,9 +9,8 @@
 /* Fills all of `out` but labels and address, from ROOT/proc, ROOT/etc and ROOT/sys ("" = the real ones; a
  * recorded tree in tests) and from this process's CPU affinity. A fact that cannot be read is "" or 0, never
  * a guess; only an unreadable boot id is ERR_IO, because placement (one machine or two) is judged by it. The
- * caller frees with host_fini, also after a failure. */
+ * caller frees with msg_host_fini, also after a failure. */
 NODISCARD enum err host_read(const char *root, struct msg_host *out, struct err_detail *d);
-void host_fini(struct msg_host *host);
 
 /* "hardware=i7-13700k": a key of letters, digits, '-', '_', '.', and a value without control characters.
  * ERR_EXISTS when the key is there already. */

@@ -158,7 +158,7 @@ static void parts_fini(struct parts *p)
 {
     if (p->lock_fd >= 0)
         close(p->lock_fd);
-    host_fini(&p->host);
+    msg_host_fini(&p->host);
     if (p->has_identity)
         identity_fini(&p->identity);
     free(p->name);

@@ -245,7 +245,7 @@ void job_spec_row(const struct job_spec *s, struct store_job *out)
                               .name = s->experiment->name,
                               .state = STORE_JOB_QUEUED,
                               .mode = s->mode,
-                              .placement = STORE_PLACEMENT_SHARED, /* until the hosts are known */
+                              .placement = STORE_PLACEMENT_SHARED, /* means nothing before there are hosts */
                               .created_wall_ns = clock_wall_ns(),
                               .experiment_json = s->experiment->resolved_json,
                               .base_dir = s->base_dir};

@@ -1,8 +1,10 @@
 #include "proto/msg.h"
 
+#include "common/mem.h"
 #include "proto/schema.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 void msg_init(struct msg *m, enum msg_kind kind)
@@ -27,6 +29,19 @@ void msg_event_fini(struct msg_event *e)
 {
     schema_fini(&schema_event, e);
     memset(e, 0, sizeof *e);
+}
+
+void msg_host_fini(struct msg_host *h)
+{
+    free(h->hostname);
+    free(h->boot_id);
+    free(h->kernel);
+    free(h->os);
+    free(h->cpu_model);
+    free(h->address);
+    free(h->cpu_list);
+    mem_free_strings(&h->labels.items, &h->labels.count);
+    memset(h, 0, sizeof *h);
 }
 
 void msg_command_copy(struct msg_command *to, const struct msg_command *from)

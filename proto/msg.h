@@ -378,7 +378,7 @@ struct msg_loaded {
     size_t error_count;
     struct msg_status_count *statuses;
     size_t status_count;
-    struct msg_bytes latency_hist; /* HdrHistogram V2, compressed; empty when the tool gives none */
+    struct msg_bytes latency_hist; /* text: base64 of HdrHistogram V2, compressed; empty when the tool gives none */
     uint64_t cpu_user_ns;          /* the generator's own, of the window */
     uint64_t cpu_system_ns;
     uint64_t rss_bytes_max;
@@ -576,6 +576,7 @@ void msg_fini(struct msg *m);
 void msg_copy(struct msg *to, const struct msg *from);
 void msg_command_fini(struct msg_command *c);
 void msg_event_fini(struct msg_event *e);
+void msg_host_fini(struct msg_host *h);
 void msg_command_copy(struct msg_command *to, const struct msg_command *from);
 void msg_event_copy(struct msg_event *to, const struct msg_event *from);
 

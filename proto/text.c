@@ -1,39 +1,15 @@
 #include "proto/text.h"
 
-#include <string.h>
+#include "common/utf8.h"
 
-/* Length of the valid UTF-8 character at `s`, 0 when there is none (RFC 3629: no overlong forms, no
- * surrogates, nothing over U+10FFFF). */
-static size_t char_len(const unsigned char *s, size_t left)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || left < len)
-        return 0;
-    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
-    if (s[0] == 0xe0)
-        low = 0xa0;
-    if (s[0] == 0xed)
-        high = 0x9f;
-    if (s[0] == 0xf0)
-        low = 0x90;
-    if (s[0] == 0xf4)
-        high = 0x8f;
-    if (s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < len; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return len;
-}
+#include <string.h>
 
 static const char *utf8_fault(const char *text, size_t len)
 {
     for (size_t i = 0, n; i < len; i += n) {
         if (text[i] == '\0')
             return "holds a NUL";
-        n = char_len((const unsigned char *)text + i, len - i);
+        n = utf8_len(text + i, len - i);
         if (n == 0)
             return "is not UTF-8";
     }
@@ -110,7 +86,7 @@ size_t text_cut(const char *text, size_t len, size_t max)
 void text_clean(char *text, size_t len)
 {
     for (size_t i = 0, n; i < len; i += n) {
-        n = text[i] != '\0' ? char_len((const unsigned char *)text + i, len - i) : 0;
+        n = text[i] != '\0' ? utf8_len(text + i, len - i) : 0;
         if (n == 0) {
             text[i] = '?';
             n = 1;

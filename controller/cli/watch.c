@@ -147,7 +147,7 @@ enum err watch_job(struct client *client, const struct watch_options *options, i
     sigaction(SIGTERM, &old_term, NULL);
     clear_bar(&w);
     *exit_code = w.ended ? w.exit_code : CLI_EXIT_INFRA;
-    if (e == ERR_OK && w.ended && strcmp(w.state, "done") != 0)
+    if (e == ERR_OK && w.ended && (strcmp(w.state, "done") != 0 || w.exit_code != 0))
         fprintf(stderr, "splitbench: job %s %s%s%s\n", options->job, w.state,
                 w.cause.text[0] != '\0' ? ": " : "", w.cause.text);
     if (e == ERR_OK && !w.ended)

@@ -40,19 +40,6 @@ struct fleet_agent *fleet_agent_new(const char *name)
     return a;
 }
 
-static void free_host(struct msg_host *host)
-{
-    free(host->hostname);
-    free(host->boot_id);
-    free(host->kernel);
-    free(host->os);
-    free(host->cpu_model);
-    free(host->address);
-    free(host->cpu_list);
-    mem_free_strings(&host->labels.items, &host->labels.count);
-    *host = (struct msg_host){0};
-}
-
 void fleet_agent_clear(struct fleet_agent *a)
 {
     for (size_t i = 0; i < a->queue_count; i++) {
@@ -86,7 +73,7 @@ void fleet_agent_free(struct fleet_agent *a)
     if (a == NULL)
         return;
     fleet_agent_clear(a);
-    free_host(&a->facts);
+    msg_host_fini(&a->facts);
     free(a->name);
     free(a->address);
     free(a->build);

@@ -178,6 +178,14 @@ static void put_run(struct json_writer *w, const struct store_read_run *run)
     json_write_close(w);
 }
 
+static void put_labels(struct json_writer *w, const struct experiment_target *t)
+{
+    json_write_object(w, "labels");
+    for (size_t i = 0; i < t->label_count; i++)
+        json_write_string(w, t->labels[i].key, t->labels[i].value);
+    json_write_close(w);
+}
+
 static void put_targets(struct json_writer *w, const struct report *r)
 {
     json_write_array(w, "targets");
@@ -185,6 +193,7 @@ static void put_targets(struct json_writer *w, const struct report *r)
         const struct report_target *t = &r->targets[i];
         json_write_object(w, NULL);
         json_write_string(w, "name", r->experiment->targets[i].name);
+        put_labels(w, &r->experiment->targets[i]);
         json_write_bool(w, "withheld", t->withheld);
         put_optional(w, "failed_check", t->failed_check);
         put_optional(w, "why", t->why);

@@ -78,6 +78,12 @@ static const char *target_name(const struct page *p, size_t target)
     return p->r->experiment->targets[target].name;
 }
 
+/* Nothing will be added to it, unless it is resumed. */
+static bool is_over(const struct report *r)
+{
+    return r->results.job.state != STORE_JOB_QUEUED && r->results.job.state != STORE_JOB_RUNNING;
+}
+
 /* ---- top: what, where, when ------------------------------------------------------------------------ */
 
 static const char *const placement_means[STORE_PLACEMENT_COUNT] = {
@@ -165,6 +171,14 @@ static void put_hosts(struct page *p)
     }
 }
 
+static bool has_placement(const struct report *r)
+{
+    for (int i = 0; i < STORE_PLACEMENT_COUNT; i++)
+        if (r->placements[i])
+            return true;
+    return false;
+}
+
 static void put_top(struct page *p)
 {
     const struct store_job *job = &p->r->results.job;
@@ -180,6 +194,8 @@ static void put_top(struct page *p)
             wrap_owned(
                 p, "placement", 12,
                 mem_printf("%s: %s", store_placement_name((enum store_placement)i), placement_means[i]));
+    if (!has_placement(p->r))
+        wrap(p, "placement", 12, is_over(p->r) ? "none: it never had its hosts" : "not placed yet");
     put_hosts(p);
     put_design(p);
 }
@@ -309,6 +325,14 @@ static void put_group(struct page *p, uint32_t workload, uint32_t connections)
     free(name);
     free(path);
     heading(p, title);
+    bool any = false;
+    for (size_t i = 0; i < count; i++)
+        any = any || p->r->cells[group[i]].rate.n != 0;
+    if (!any) {
+        wrap(p, "", 4, is_over(p->r) ? "no number" : "no number yet");
+        free(group);
+        return;
+    }
 
     struct table t;
     table_init(&t, cell_columns, ARRAY_LEN(cell_columns));
@@ -328,6 +352,24 @@ static void put_group(struct page *p, uint32_t workload, uint32_t connections)
 
 /* ---- targets --------------------------------------------------------------------------------------- */
 
+/* "bun/elysia: runtime=bun, framework=elysia" */
+static void put_labels(struct page *p)
+{
+    for (size_t i = 0; i < p->r->experiment->target_count; i++) {
+        const struct experiment_target *t = &p->r->experiment->targets[i];
+        char *text = mem_printf("%s: ", t->name);
+        for (size_t k = 0; k < t->label_count; k++) {
+            char *more =
+                mem_printf("%s%s%s=%s", text, k != 0 ? ", " : "", t->labels[k].key, t->labels[k].value);
+            free(text);
+            text = more;
+        }
+        if (t->label_count != 0)
+            wrap(p, "", 4, text);
+        free(text);
+    }
+}
+
 static void put_targets(struct page *p)
 {
     static const struct table_column columns[] = {
@@ -337,7 +379,15 @@ static void put_targets(struct page *p)
     };
     char text[UNITS_TEXT_BYTES];
     struct table t;
+    size_t starts = 0;
+    for (size_t i = 0; i < p->r->experiment->target_count; i++)
+        starts += p->r->targets[i].starts;
     heading(p, mem_strdup("targets"));
+    if (starts == 0) {
+        wrap(p, "", 4, is_over(p->r) ? "none was started" : "none was started yet");
+        put_labels(p);
+        return;
+    }
     table_init(&t, columns, ARRAY_LEN(columns));
     t.group_titles[1] = "start-up";
     for (size_t i = 0; i < p->r->experiment->target_count; i++) {
@@ -354,6 +404,7 @@ static void put_targets(struct page *p)
             table_set(&t, 6, "%zu", target->starts);
     }
     put_table(p, &t);
+    put_labels(p);
 }
 
 static void put_failures(struct page *p)
@@ -383,7 +434,7 @@ static void put_invalid(struct page *p)
     size_t shown = 0;
     if (p->r->attempts_invalid == 0)
         return;
-    heading(p, mem_strdup("invalid attempts, in no figure above"));
+    heading(p, mem_strdup("invalid attempts, in no figure"));
     for (size_t i = 0; i < p->r->results.attempt_count; i++) {
         const struct store_read_attempt *a = &p->r->results.attempts[i];
         if (a->valid || a->window >= p->r->design->window_count || shown++ >= ATTEMPTS_SHOWN)
@@ -425,8 +476,13 @@ static void put_chance(struct page *p)
 static void put_legend(struct page *p)
 {
     bool seen[REPORT_STANDING_COUNT] = {false};
-    for (size_t i = 0; i < p->r->design->cell_count; i++)
+    bool any = false;
+    for (size_t i = 0; i < p->r->design->cell_count; i++) {
         seen[p->r->cells[i].standing] = true;
+        any = any || p->r->cells[i].rate.n != 0;
+    }
+    if (!any)
+        return;
     heading(p, mem_strdup("how to read it"));
     wrap(p, "  req/s", 14,
          "complete 2xx answers a second, mean over the rounds with a valid window; SD of the sample, "
@@ -453,12 +509,12 @@ enum err report_write_text(const struct report *r, unsigned width, struct buf *o
     struct page p = {.r = r, .width = width, .out = out};
     p.width = width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
     put_top(&p);
+    put_failures(&p);
     if (r->results.job.mode == MSG_MODE_RUN)
         for (uint32_t w = 0; w < r->experiment->workload_count; w++)
             for (size_t i = 0; i < r->experiment->workloads[w].connection_count; i++)
                 put_group(&p, w, r->experiment->workloads[w].connections[i]);
     put_targets(&p);
-    put_failures(&p);
     if (r->results.job.mode == MSG_MODE_RUN) {
         put_invalid(&p);
         put_legend(&p);

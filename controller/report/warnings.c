@@ -79,7 +79,7 @@ static void warn_of_gaps(struct report *r)
         invalid += known && a->final && !a->valid;
     }
     if (invalid != 0)
-        warn(r, "%zu window%s no valid attempt: every retry failed a gate. %s in no figure.", invalid,
+        warn(r, "%zu window%s no number: no attempt passed the gates. %s in no figure.", invalid,
              invalid == 1 ? " has" : "s have", invalid == 1 ? "It is" : "They are");
     if (unusable != 0)
         warn(r, "%zu valid attempt%s without a result or with a window of no length: in no figure.", unusable,
@@ -110,7 +110,7 @@ static void find_used(struct report *r, bool *hosts)
             for (size_t k = 0; k < run->host_count; k++)
                 hosts[h] = hosts[h] || run->hosts[k] == r->results.hosts[h].id;
     }
-    if (!any)
+    if (!any && r->results.host_count != 0) /* no hosts: not placed yet */
         r->placements[r->results.job.placement] = true;
 }
 

@@ -1,6 +1,8 @@
 #include "controller/run/gate.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
 
 static const char *const names[GATE_COUNT] = {
 #define X(name, text) [GATE_##name] = text,
@@ -21,16 +23,51 @@ static bool balanced(const struct msg_accounts *a)
            !__builtin_add_overflow(sum, a->never_sent, &sum) && sum == a->scheduled;
 }
 
-/* "connect refused 12, wait timeout 3" of the largest classes; "" when there is none. */
+#define CLASSES_SHOWN 4u
+
+struct phrase {
+    char *out;
+    size_t size;
+    size_t used;
+    size_t count;
+};
+
+static void add(struct phrase *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void add(struct phrase *p, const char *fmt, ...)
+{
+    if (p->count == CLASSES_SHOWN)
+        return;
+    size_t used = p->used + (size_t)snprintf(p->out + p->used, p->size - p->used, p->count ? ", " : ": ");
+    va_list ap;
+    va_start(ap, fmt);
+    int n = used < p->size ? vsnprintf(p->out + used, p->size - used, fmt, ap) : -1;
+    va_end(ap);
+    if (n < 0 || used + (size_t)n >= p->size) {
+        p->out[p->used] = '\0'; /* not half a figure */
+        p->count = CLASSES_SHOWN;
+        return;
+    }
+    p->used = used + (size_t)n;
+    p->count++;
+}
+
+/* ": 81 answered with status 501, 3 with wait timeout" of the largest classes; "" when there is none. Wrong
+ * statuses are one class of errors: their own counts say more. */
 static void write_classes(const struct msg_loaded *l, char *out, size_t size)
 {
-    size_t used = 0;
+    struct phrase p = {.out = out, .size = size};
     out[0] = '\0';
-    for (size_t i = 0; i < l->error_count && i < 4 && used < size; i++) {
-        int n = snprintf(out + used, size - used, "%s%s %s %" PRIu64, i ? ", " : ": ",
-                         msg_text(l->errors[i].phase), msg_text(l->errors[i].cause), l->errors[i].count);
-        if (n > 0)
-            used += (size_t)n;
+    for (size_t i = 0; i < l->error_count; i++) {
+        const struct msg_error_class *c = &l->errors[i];
+        size_t wrong = 0;
+        for (size_t k = 0; strcmp(msg_text(c->cause), "status") == 0 && k < l->status_count; k++) {
+            bool good = l->statuses[k].status >= 200 && l->statuses[k].status < 300;
+            if (!good && ++wrong <= CLASSES_SHOWN)
+                add(&p, "%" PRIu64 " answered with status %" PRIu32, l->statuses[k].count,
+                    l->statuses[k].status);
+        }
+        if (wrong == 0)
+            add(&p, "%" PRIu64 " with %s %s", c->count, msg_text(c->phase), msg_text(c->cause));
     }
 }
 
@@ -56,8 +93,11 @@ static enum gate judge_load(const struct experiment_gates *gates, const struct m
         return GATE_SHORT_BODIES;
     }
     if (a->failed > gates->errors_max) {
-        snprintf(reason, size, "%" PRIu64 " requests failed, %" PRIu64 " are allowed%s", a->failed,
-                 gates->errors_max, classes);
+        char allowed[48] = "";
+        if (gates->errors_max > 0)
+            snprintf(allowed, sizeof(allowed), ", %" PRIu64 " allowed", gates->errors_max);
+        snprintf(reason, size, "%" PRIu64 " request%s failed%s%s", a->failed, a->failed == 1 ? "" : "s",
+                 allowed, classes);
         return GATE_ERRORS;
     }
     return GATE_NONE;

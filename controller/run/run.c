@@ -163,8 +163,9 @@ static void conclude(const struct run *r, enum err e, const struct err_detail *d
     } else if (r->windows_invalid > 0) {
         out->state = STORE_JOB_DONE;
         out->exit_code = RUN_EXIT_FAILED;
-        snprintf(out->cause, sizeof(out->cause), "%u of %zu windows did not pass the gates in %u attempts",
-                 r->windows_invalid, r->design->window_count, r->e->gates.retries + 1);
+        snprintf(out->cause, sizeof(out->cause), "%u of %zu windows did not pass the gates in %u attempt%s",
+                 r->windows_invalid, r->design->window_count, r->e->gates.retries + 1,
+                 r->e->gates.retries == 0 ? "" : "s");
     } else {
         out->state = STORE_JOB_DONE;
         out->exit_code = RUN_EXIT_DONE;

@@ -8,18 +8,10 @@
 
 void run_host_fini(struct run_host *h)
 {
-    struct msg_host *f = &h->facts;
     free(h->agent);
     free(h->role);
     free(h->address);
-    free(f->hostname);
-    free(f->boot_id);
-    free(f->kernel);
-    free(f->os);
-    free(f->cpu_model);
-    free(f->address);
-    free(f->cpu_list);
-    mem_free_strings(&f->labels.items, &f->labels.count);
+    msg_host_fini(&h->facts);
     *h = (struct run_host){0};
 }
 
@@ -45,16 +37,24 @@ static enum err place_all(struct run *r, enum store_placement *kind, struct err_
     return ERR_OK;
 }
 
+/* After the placement: a job with hosts has been placed. */
+static enum err store_hosts(struct run *r, struct err_detail *d)
+{
+    enum err e = ERR_OK;
+    for (uint32_t i = 0; e == ERR_OK && i < r->o->host_count; i++) {
+        const struct run_host *h = &r->o->hosts[i];
+        struct store_host row = {
+            .role = h->role, .ordinal = h->ordinal, .agent = h->agent, .facts = &h->facts};
+        e = store_put_host(r->store, r->o->job, &row, d);
+    }
+    return e;
+}
+
 enum err run_seat_hosts(struct run *r, struct err_detail *d)
 {
     bool has_server = false;
     for (uint32_t i = 0; i < r->o->host_count; i++) {
         const struct run_host *h = &r->o->hosts[i];
-        struct store_host row = {
-            .role = h->role, .ordinal = h->ordinal, .agent = h->agent, .facts = &h->facts};
-        enum err e = store_put_host(r->store, r->o->job, &row, d);
-        if (e != ERR_OK)
-            return e;
         if (strcmp(h->role, "server") == 0) {
             r->server_host = i;
             has_server = true;
@@ -78,6 +78,8 @@ enum err run_seat_hosts(struct run *r, struct err_detail *d)
     if (e != ERR_OK)
         return e;
     e = store_set_placement(r->store, r->o->job, kind, d);
+    if (e == ERR_OK)
+        e = store_hosts(r, d);
     if (e != ERR_OK)
         return e;
     return run_say(r, d, "placement %s: server on '%s' (%s), load from '%s'%s", store_placement_name(kind),

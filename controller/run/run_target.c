@@ -210,10 +210,7 @@ static enum err start_process(struct run *r, uint32_t target, struct store_targe
     row->started_wall_ns = clock_wall_ns();
     enum err e =
         run_ask_one(r, r->server_host, &c, "start a target", t->ready.timeout_ns + RUN_COMMAND_NS, &reply, d);
-    if (e == ERR_OK && reply.event.code == ERR_BUSY && reply.event.kind == MSG_EVENT_DONE) {
-        e = err_set(d, ERR_BUSY, "agent '%s', target '%s': %s", run_agent_name(r, r->server_host), t->name,
-                    msg_text(reply.event.text));
-    } else if (e == ERR_OK) {
+    if (e == ERR_OK) {
         const char *text = start_failure(&reply.event, t->name, failure, sizeof(failure));
         if (text[0] != '\0') {
             *why = mem_strdup(text);

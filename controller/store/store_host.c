@@ -61,14 +61,7 @@ void store_read_host_fini(struct store_read_host *host)
 {
     free(host->role);
     free(host->agent);
-    free(host->facts.hostname);
-    free(host->facts.boot_id);
-    free(host->facts.kernel);
-    free(host->facts.os);
-    free(host->facts.cpu_model);
-    free(host->facts.address);
-    free(host->facts.cpu_list);
-    mem_free_strings(&host->facts.labels.items, &host->facts.labels.count);
+    msg_host_fini(&host->facts);
     *host = (struct store_read_host){0};
 }
 

@@ -139,8 +139,17 @@ python3 -m http.server "$port" --bind 127.0.0.1 >/dev/null 2>&1 &
 squatter=$!
 trap 'kill $squatter 2>/dev/null; rm -rf "$work"' EXIT
 until curl -s "http://127.0.0.1:$port/" >/dev/null; do kill -0 $squatter || break; done
-experiment port-taken "{ \"name\": \"a\", $python }"
-runs 3 "$port" port-taken
+other=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+free_port="\"start\": [\"python3\", \"-m\", \"http.server\", \"$other\", \"--bind\", \"\${server.address}\"], \"port\": $other, \"ready\": { \"http\": \"/\", \"timeout\": \"60s\" }"
+experiment port-taken "{ \"name\": \"a\", $python }, { \"name\": \"b\", $free_port }"
+runs 1 "target 'a': port $port is in use by python3" port-taken
+"$sb" report --state "$work/state" --local --json >"$work/report.json" 2>"$work/err" || wrong "port-taken: no report"
+python3 - "$work/report.json" <<'PY' 2>"$work/err" || wrong "port-taken: the other target is not measured"
+import json, sys
+j = json.load(open(sys.argv[1]))
+numbers = {c["target"]: c["rate_per_s"]["n"] for c in j["cells"]}
+assert numbers == {"a": 0, "b": 1}, numbers
+PY
 kill $squatter
 wait $squatter 2>/dev/null
 

@@ -50,7 +50,32 @@ static void test_errors_up_to_the_limit(void **state)
     f.loaded.errors = &c;
     f.loaded.error_count = 1;
     assert_int_equal(judge(&f, reason), GATE_ERRORS);
-    assert_string_equal(reason, "3 requests failed, 2 are allowed: wait timeout 3");
+    assert_string_equal(reason, "3 requests failed, 2 allowed: 3 with wait timeout");
+}
+
+static void test_wrong_statuses_are_told_by_status(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    struct msg_error_class classes[] = {
+        {.phase = (char *)(uintptr_t) "receive", .cause = (char *)(uintptr_t) "status", .count = 81},
+        {.phase = (char *)(uintptr_t) "wait", .cause = (char *)(uintptr_t) "timeout", .count = 2}};
+    struct msg_status_count statuses[] = {{200, 100}, {404, 1}, {501, 80}};
+    (void)state;
+    f.loaded.window.failed = 83;
+    f.loaded.window.scheduled += 83;
+    f.loaded.errors = classes;
+    f.loaded.error_count = 2;
+    f.loaded.statuses = statuses;
+    f.loaded.status_count = 3;
+    assert_int_equal(judge(&f, reason), GATE_ERRORS);
+    assert_string_equal(reason,
+                        "83 requests failed: 1 answered with status 404, 80 answered with status 501, "
+                        "2 with wait timeout");
+    f.loaded.window.ok = 0;
+    f.loaded.window.scheduled -= 100;
+    assert_int_equal(judge(&f, reason), GATE_ZERO);
+    assert_non_null(strstr(reason, "83 failed: 1 answered with status 404"));
 }
 
 static void test_nothing_completed(void **state)
@@ -132,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_window_passes),
         cmocka_unit_test(test_errors_up_to_the_limit),
+        cmocka_unit_test(test_wrong_statuses_are_told_by_status),
         cmocka_unit_test(test_nothing_completed),
         cmocka_unit_test(test_accounts_must_balance),
         cmocka_unit_test(test_short_bodies),

@@ -75,7 +75,7 @@ static void test_x86_machine(void **state)
     assert_string_equal(h.cpu_model, "13th Gen Intel(R) Core(TM) i7-13700K");
     assert_true(h.memory_bytes == UINT64_C(32657788) * 1024);
     assert_string_equal(h.address, "");
-    host_fini(&h);
+    msg_host_fini(&h);
 }
 
 static void test_arm_board_and_arm_server(void **state)
@@ -91,12 +91,12 @@ static void test_arm_board_and_arm_server(void **state)
     assert_string_equal(h.cpu_model, "ARM implementer 0x41 part 0xd0c");
     assert_string_equal(h.os, "Plain");
     assert_true(h.memory_bytes == 0);
-    host_fini(&h);
+    msg_host_fini(&h);
 
     put(t, "/sys/firmware/devicetree/base/model", "Raspberry Pi 5 Model B Rev 1.0");
     assert_int_equal(host_read(t->root, &h, NULL), ERR_OK);
     assert_string_equal(h.cpu_model, "Raspberry Pi 5 Model B Rev 1.0");
-    host_fini(&h);
+    msg_host_fini(&h);
 }
 
 static void test_missing_facts_are_empty_but_boot_id(void **state)
@@ -109,12 +109,12 @@ static void test_missing_facts_are_empty_but_boot_id(void **state)
     assert_string_equal(h.hostname, "");
     assert_string_equal(h.cpu_model, "");
     assert_string_equal(h.os, "");
-    host_fini(&h);
+    msg_host_fini(&h);
     put(t, "/proc/sys/kernel/random/boot_id", "x\n");
     put(t, "/proc/meminfo", "MemTotal: lots\n");
     assert_int_equal(host_read(t->root, &h, &d), ERR_OK);
     assert_true(h.memory_bytes == 0);
-    host_fini(&h);
+    msg_host_fini(&h);
 }
 
 static void test_long_and_odd_names_are_capped(void **state)
@@ -130,7 +130,7 @@ static void test_long_and_odd_names_are_capped(void **state)
     assert_int_equal(host_read(t->root, &h, NULL), ERR_OK);
     assert_int_equal(strlen(h.hostname), LIMIT_NAME_BYTES);
     assert_int_equal(h.hostname[3], ' ');
-    host_fini(&h);
+    msg_host_fini(&h);
 }
 
 static void test_this_machine(void **state)
@@ -145,7 +145,7 @@ static void test_this_machine(void **state)
     assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
     assert_int_equal(h.cpus, CPU_COUNT(&set));
     assert_string_not_equal(h.cpu_list, "");
-    host_fini(&h);
+    msg_host_fini(&h);
 }
 
 static void test_labels(void **state)
@@ -172,7 +172,7 @@ static void test_labels(void **state)
         free(more);
     }
     assert_int_equal(host_add_label(&h, "one=more", &d), ERR_TOO_BIG);
-    host_fini(&h);
+    msg_host_fini(&h);
 }
 
 int main(void)

@@ -22,7 +22,8 @@
 static const char experiment_text[] =
     "{ \"name\": \"three-servers\", \"targets\": ["
     " { \"name\": \"node/ultimate-express-with-a-long-name\", \"start\": [\"a\"], \"port\": 8001 },"
-    " { \"name\": \"nginx\", \"start\": [\"b\"], \"port\": 8002 },"
+    " { \"name\": \"nginx\", \"labels\": { \"runtime\": \"C\", \"version\": \"1.22\" }, \"start\": [\"b\"],"
+    "   \"port\": 8002 },"
     " { \"name\": \"lighttpd\", \"start\": [\"c\"], \"port\": 8003 } ],"
     " \"workloads\": ["
     " { \"name\": \"small\", \"request\": { \"path\": \"/small\" }, \"connections\": [10, 100],"
@@ -475,7 +476,7 @@ static void test_retries_used_up(void **state)
     struct report *r = build(lab);
     assert_int_equal(cell_of(r, NGINX, 10)->rate.n, 1);
     assert_int_equal(cell_of(r, NGINX, 10)->present, 2);
-    assert_true(warned(r, "1 window has no valid attempt"));
+    assert_true(warned(r, "1 window has no number: no attempt passed the gates. It is in no figure."));
     report_free(r);
 }
 
@@ -639,6 +640,11 @@ static void test_json_has_everything(void **state)
     assert_int_equal(json_member(root, "hosts")->count, 2);
     assert_int_equal(json_member(root, "targets")->count, 3);
     assert_int_equal(json_member(at(json_member(root, "targets"), 1), "runs")->count, 2);
+    const struct json_value *labels = json_member(at(json_member(root, "targets"), 1), "labels");
+    assert_int_equal(labels->count, 2);
+    assert_int_equal(json_get_string(labels, "version", &text, NULL), ERR_OK);
+    assert_string_equal(text, "1.22");
+    assert_int_equal(json_member(at(json_member(root, "targets"), 0), "labels")->count, 0);
 
     const struct json_value *cells = json_member(root, "cells");
     assert_int_equal(cells->count, 9);
@@ -662,6 +668,49 @@ static void test_json_has_everything(void **state)
     hist_free(h);
     json_free(root);
     buf_fini(&out);
+    report_free(r);
+}
+
+static void test_a_queued_job_has_no_placement(void **state)
+{
+    struct lab *lab = *state;
+    add_job(lab, 2); /* for its text */
+    struct store_job first;
+    assert_int_equal(store_get_job(lab->store, "j1", &first, NULL), ERR_OK);
+    struct store_job job = sample_job("j2");
+    job.experiment_json = first.experiment_json;
+    job.placement = STORE_PLACEMENT_SHARED; /* as a job is stored before it has hosts */
+    assert_int_equal(store_add_job(lab->store, &job, NULL), ERR_OK);
+    store_job_fini(&first);
+    struct report *r = NULL;
+    assert_int_equal(report_build(lab->store, "j2", &r, NULL), ERR_OK);
+    assert_false(warned(r, "shared CPUs"));
+    for (int i = 0; i < STORE_PLACEMENT_COUNT; i++)
+        assert_false(r->placements[i]);
+    char *text = text_of(r, 80);
+    assert_says(text, "not placed yet");
+    assert_says(text, "no number yet");
+    assert_null(strstr(text, "req/s")); /* nothing to put into a table, nothing to explain */
+    free(text);
+    report_free(r);
+}
+
+static void test_failures_come_before_numbers(void **state)
+{
+    struct lab *lab = *state;
+    add_job(lab, 2);
+    add_run(lab, 0, NGINX, NULL, NULL);
+    add_attempt(lab, (struct measured){.target = NGINX, .connections = 10, .ok = 10});
+    add_run(lab, 0, LIGHTTPD, NULL, "port 8003 is in use by \"cat\"");
+    end_job(lab);
+    struct report *r = build(lab);
+    char *text = text_of(r, 80);
+    const char *failure = strstr(text, "port 8003 is in use");
+    const char *number = strstr(text, "req/s");
+    assert_true(failure != NULL && number != NULL && failure < number);
+    assert_says(text, "    no number\n"); /* the cells of 100 and 4 connections */
+    assert_says(text, "    nginx: runtime=C, version=1.22\n");
+    free(text);
     report_free(r);
 }
 
@@ -722,6 +771,8 @@ int main(void)
         REPORT_TEST(test_lies_in_results_make_no_figure),
         REPORT_TEST(test_text_fits_its_width),
         REPORT_TEST(test_json_has_everything),
+        REPORT_TEST(test_a_queued_job_has_no_placement),
+        REPORT_TEST(test_failures_come_before_numbers),
         REPORT_TEST(test_a_verified_job_has_targets_only),
         REPORT_TEST(test_no_such_job),
     };
