@@ -378,8 +378,9 @@ struct msg_loaded {
     size_t error_count;
     struct msg_status_count *statuses;
     size_t status_count;
-    struct msg_bytes latency_hist; /* text: base64 of HdrHistogram V2, compressed; empty when the tool gives none */
-    uint64_t cpu_user_ns;          /* the generator's own, of the window */
+    struct msg_bytes
+        latency_hist;     /* text: base64 of HdrHistogram V2, compressed; empty when the tool gives none */
+    uint64_t cpu_user_ns; /* the generator's own, of the window */
     uint64_t cpu_system_ns;
     uint64_t rss_bytes_max;
     char *raw; /* what the tool printed, capped */
