@@ -23,23 +23,21 @@ static void on_pipe_arriving(nng_pipe pipe, nng_pipe_ev ev, void *arg)
 {
     (void)ev;
     struct attempt *a = arg;
-    if (atomic_fetch_add(&a->pipes, 1) != 0) {
-        nng_pipe_close(pipe); /* nng dialled again by itself */
-        return;
-    }
     if (nng_pipe_get_addr(pipe, NNG_OPT_LOCADDR, &a->local) != 0 ||
         nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &a->remote) != 0)
         a->remote.s_family = NNG_AF_UNSPEC;
 }
 
+/* nng would dial again, half of the time at once whatever its back-off (a random number is taken for a signed
+ * one), and leave behind what it is in the middle of when the socket closes. Dialling again is ours. */
 static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev ev, void *arg)
 {
     (void)pipe;
     (void)ev;
     struct attempt *a = arg;
-    /* The first to go is the one that was used. */
-    if (!atomic_exchange(&a->gone, true))
-        mailbox_post(&a->box, &a->lost);
+    nng_dialer_close(a->dialer);
+    atomic_store(&a->gone, true);
+    mailbox_post(&a->box, &a->lost);
 }
 
 static void set_timeout(struct attempt_call *call)

@@ -58,8 +58,7 @@ struct attempt {
     bool closing;
     bool abandoned; /* nng has hung: it stays behind */
     int dial_code;
-    atomic_uint pipes; /* counted on nng's threads: the second one is not wanted */
-    atomic_bool gone;  /* the connection */
+    atomic_bool gone; /* the connection */
     nng_sockaddr local;
     nng_sockaddr remote; /* tells its socket from the others; family UNSPEC until there is one */
     struct attempt_call calls[ATTEMPT_CALLS];

@@ -4,7 +4,6 @@
 
 #include <nng/protocol/reqrep0/req.h>
 
-#include <limits.h>
 #include <string.h>
 
 bool link_is_ipc(const char *address)
@@ -152,9 +151,6 @@ enum err link_open_client(const char *address, nng_tls_config *tls, nng_socket *
     rv = nng_socket_set_size(s, NNG_OPT_RECVMAXSZ, LINK_RECV_BYTES_MAX);
     if (rv == 0)
         rv = nng_socket_set_ms(s, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
-    /* Dialling again is ours: a new socket for each attempt. */
-    if (rv == 0)
-        rv = nng_socket_set_ms(s, NNG_OPT_RECONNMINT, INT_MAX);
     if (rv == 0)
         rv = nng_dialer_create(dialer, s, address);
     if (rv == 0 && tls != NULL)
