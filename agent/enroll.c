@@ -1,6 +1,7 @@
 #include "agent/enroll.h"
 
 #include "agent/state_dir.h"
+#include "common/address.h"
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/mem.h"
@@ -89,7 +90,9 @@ enum err enroll_run(const struct invocation *options, struct err_detail *d)
     if (e == ERR_OK)
         e = write_controller(options->identity_dir, options->controller, d);
     if (e == ERR_OK)
-        printf("enrolled as %s with %s\nnext: splitbench-agent run\n", name, options->controller);
+        printf("%s is enrolled at %s\nNext: splitbench-agent run%s%s\n", name, options->controller,
+               options->identity_given ? " --identity " : "",
+               options->identity_given ? options->identity_dir : "");
 out:
     free(cert);
     free(token);
@@ -115,7 +118,7 @@ enum err enroll_read_controller(const char *identity_dir, char **out, struct err
     } else {
         text[n] = '\0';
         text[strcspn(text, "\r\n")] = '\0';
-        e = err_prefix(d, invocation_parse_address(text, out, d), "%s", path);
+        e = err_prefix(d, address_parse(text, out, d), "%s", path);
     }
     if (fd >= 0)
         close(fd);

@@ -1,5 +1,6 @@
 #include "agent/invocation.h"
 
+#include "common/address.h"
 #include "common/args.h"
 #include "common/limits.h"
 #include "common/mem.h"
@@ -30,23 +31,23 @@ static const struct args_option top_options[] = {
 
 static const struct args_option run_options[] = {
     {OPT_CONTROLLER, "controller", "ADDRESS",
-     "where the controller listens: HOST[:PORT] (TLS, port " INVOCATION_PORT "), or the\n"
+     "where the controller listens: HOST[:PORT] (TLS, port " ADDRESS_PORT "), or the "
      "path of its socket on this machine. Default: the one enrolled at"},
     {OPT_NAME, "name", "NAME",
-     "over a socket: what this agent is called (default: the host's name).\n"
+     "over a socket: what this agent is called (default: the host's name). "
      "Over TLS it is called what its certificate says"},
     {OPT_LABEL, "label", "KEY=VALUE",
-     "describes this machine, for experiments to choose it by: pool=sut,\n"
+     "describes this machine, for experiments to choose it by: pool=sut, "
      "hardware=i7-13700k. May be repeated"},
     {OPT_ADDRESS, "address", "ADDR",
-     "where other machines reach servers on this one (default: the address\n"
+     "where other machines reach servers on this one (default: the address "
      "this agent dials from)"},
     {OPT_IDENTITY, "identity", "DIR", "where key and certificate are (made by enroll)"},
     {OPT_STATE, "state", "DIR", "where workspaces, logs and unsent results are kept"},
     {OPT_LOAD_PROGRAM, "load-program", "FILE",
      "the built-in generator (default: splitbench-load beside this program)"},
     {OPT_LEASH, "leash", NULL,
-     "end, and everything started with it, when standard input ends: for\n"
+     "end, and everything started with it, when standard input ends: for "
      "programs that start an agent and must not leave it behind"},
     {'v', "verbose", NULL, "log what is done, not only what changes"},
     {'h', "help", NULL, "this text"},
@@ -60,8 +61,9 @@ static const struct args_option enroll_options[] = {
 
 static void print_defaults(void)
 {
-    fputs("\nDirectories when not told: as root /etc/splitbench/agent and /var/lib/splitbench/agent;\n"
-          "as a user ~/.config/splitbench/agent and ~/.local/state/splitbench/agent.\n",
+    fputs("\nDirectories when not told:\n"
+          "  root     /etc/splitbench/agent and /var/lib/splitbench/agent\n"
+          "  others   ~/.config/splitbench/agent and ~/.local/state/splitbench/agent\n",
           stdout);
 }
 
@@ -69,15 +71,16 @@ static void print_top_help(void)
 {
     fputs("usage: splitbench-agent run [OPTIONS]\n"
           "       splitbench-agent enroll ADDRESS TOKEN [OPTIONS]\n\n"
-          "The daemon on every lab machine: it does what its controller says (starts servers and load\n"
-          "generators, measures them, sends results) and keeps results until the controller has them.\n\n"
+          "The daemon on every lab machine: it does what its controller says (starts\n"
+          "servers and load generators, measures them, sends results) and keeps results\n"
+          "until the controller has them.\n\n"
           "  run       serve a controller until told to end (SIGTERM)\n"
           "  enroll    once a machine: make a key here and get a certificate for it\n\n",
           stdout);
     args_print_help(top_options, ARRAY_LEN(top_options));
     fputs("\nA new machine:\n"
-          "  on the controller   splitbench token\n"
-          "  here                splitbench-agent enroll lab1.example sb1.xxxxxxxx.yyyyyyyy\n"
+          "  on the controller   splitbench token agent\n"
+          "  here                splitbench-agent enroll lab1.example TOKEN\n"
           "                      splitbench-agent run --label pool=sut\n\n"
           "Exit codes: 0 ended as told, 2 usage, 3 something needed is missing or refused.\n"
           "See also: splitbench-agent run --help, splitbench-agent enroll --help\n",
@@ -87,8 +90,9 @@ static void print_top_help(void)
 static void print_run_help(void)
 {
     fputs("usage: splitbench-agent run [OPTIONS]\n\n"
-          "Dials the controller, again and again until it answers, and works for it. SIGTERM ends the job\n"
-          "here, every process of it, then the agent. One agent per state directory.\n\n",
+          "Dials the controller, again and again until it answers, and works for it.\n"
+          "SIGTERM ends the job here, every process of it, then the agent. One agent per\n"
+          "state directory.\n\n",
           stdout);
     args_print_help(run_options, ARRAY_LEN(run_options));
     print_defaults();
@@ -100,74 +104,18 @@ static void print_run_help(void)
 
 static void print_enroll_help(void)
 {
-    fputs(
-        "usage: splitbench-agent enroll ADDRESS TOKEN [OPTIONS]\n\n"
-        "ADDRESS is where the controller listens, HOST[:PORT] (port " INVOCATION_PORT "). TOKEN comes from\n"
-        "`splitbench token` there; it is good once and not for long. It also names the lab's CA, so nobody\n"
-        "on the way can pose as the controller. The key is made here and never leaves this machine.\n"
-        "TOKEN may be \"-\": it is then read from standard input, and does not show in the process list.\n\n",
-        stdout);
+    fputs("usage: splitbench-agent enroll ADDRESS TOKEN [OPTIONS]\n\n"
+          "ADDRESS is where the controller listens, HOST[:PORT] (port " ADDRESS_PORT "). TOKEN comes\n"
+          "from `splitbench token agent` there; it is good once and not for long. It also\n"
+          "names the lab's CA, so nobody on the way can pose as the controller. The key is\n"
+          "made here and never leaves this machine. TOKEN may be \"-\": it is then read from\n"
+          "standard input, and does not show in the process list.\n\n",
+          stdout);
     args_print_help(enroll_options, ARRAY_LEN(enroll_options));
     print_defaults();
     fputs("\nExample:\n"
-          "  splitbench-agent enroll lab1.example sb1.xxxxxxxx.yyyyyyyy --name sut-01\n",
+          "  splitbench-agent enroll lab1.example TOKEN --name sut-01\n",
           stdout);
-}
-
-static bool is_host_text(const char *s, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%", s[i]) == NULL)
-            return false;
-    }
-    return len > 0 && len <= 253; /* a DNS name's most */
-}
-
-/* HOST, HOST:PORT, [V6] or [V6]:PORT. */
-static enum err parse_tls_address(const char *whole, const char *text, char **out, struct err_detail *d)
-{
-    const char *host = text;
-    const char *port;
-    size_t len;
-    bool bracketed = text[0] == '[';
-    if (bracketed) {
-        host = text + 1;
-        len = strcspn(host, "]");
-        port = host[len] == ']' ? host + len + 1 : "x";
-    } else {
-        len = strcspn(text, ":");
-        port = text + len;
-    }
-    if (!bracketed && strchr(port + (*port == ':'), ':') != NULL)
-        return err_set(d, ERR_INVALID,
-                       "address \"%s\": an IPv6 address stands in brackets, as in [fe80::1]:%s", whole,
-                       INVOCATION_PORT);
-    if (!is_host_text(host, len) || (*port != '\0' && *port != ':'))
-        return err_set(d, ERR_INVALID, "address \"%s\" is not HOST, HOST:PORT or a socket's path", whole);
-    uint64_t number;
-    if (*port == ':' && parse_u64(port + 1, 1, 65535, &number, "port", d) != ERR_OK)
-        return err_prefix(d, ERR_INVALID, "address \"%s\"", whole);
-    *out = mem_printf("tls+tcp://%s%.*s%s:%s", bracketed ? "[" : "", (int)len, host, bracketed ? "]" : "",
-                      *port == ':' ? port + 1 : INVOCATION_PORT);
-    return ERR_OK;
-}
-
-enum err invocation_parse_address(const char *text, char **out, struct err_detail *d)
-{
-    const char *scheme_end = strstr(text, "://");
-    if (strlen(text) > LIMIT_PATH_BYTES)
-        return err_set(d, ERR_INVALID, "address is longer than %u bytes", LIMIT_PATH_BYTES);
-    if (scheme_end == NULL && text[0] != '/')
-        return parse_tls_address(text, text, out, d);
-    if (strncmp(text, "tls+tcp://", 10) == 0)
-        return parse_tls_address(text, text + 10, out, d);
-    const char *path = scheme_end == NULL ? text : strncmp(text, "ipc://", 6) == 0 ? text + 6 : NULL;
-    if (path == NULL)
-        return err_set(d, ERR_INVALID, "address \"%s\": only tls+tcp:// and ipc:// are spoken", text);
-    if (path[0] != '/')
-        return err_set(d, ERR_INVALID, "address \"%s\": the socket's path must be absolute", text);
-    *out = mem_printf("ipc://%s", path);
-    return ERR_OK;
 }
 
 static enum err check_name(const char *name, struct err_detail *d)
@@ -187,9 +135,10 @@ static enum err take_option(struct invocation *o, int id, const char *value, str
     case OPT_CONTROLLER:
         free(o->controller);
         o->controller = NULL;
-        return invocation_parse_address(value, &o->controller, d);
+        return address_parse(value, &o->controller, d);
     case OPT_IDENTITY:
         mem_set_string(&o->identity_dir, value);
+        o->identity_given = true;
         return ERR_OK;
     case OPT_NAME:
         mem_set_string(&o->name, value);
@@ -199,7 +148,7 @@ static enum err take_option(struct invocation *o, int id, const char *value, str
         o->labels[o->label_count++] = mem_strdup(value);
         return ERR_OK;
     case OPT_ADDRESS:
-        if (!is_host_text(value, strlen(value)))
+        if (!address_is_host(value, strlen(value)))
             return err_set(d, ERR_INVALID, "--address \"%s\" is not an address or a host's name", value);
         mem_set_string(&o->address, value);
         return ERR_OK;
@@ -304,7 +253,7 @@ static enum err parse_command(int argc, char **argv, const struct args_option *t
         else if (o->command == INVOCATION_ENROLL && n != 2)
             e = err_set(d, ERR_INVALID, "enroll takes ADDRESS and TOKEN; see splitbench-agent enroll --help");
         else if (o->command == INVOCATION_ENROLL &&
-                 (e = invocation_parse_address(words[0], &o->controller, d)) == ERR_OK)
+                 (e = address_parse(words[0], &o->controller, d)) == ERR_OK)
             o->token = mem_strdup(words[1]);
     }
     args_fini(&a);

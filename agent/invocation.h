@@ -8,8 +8,6 @@
  */
 #include "common/err.h"
 
-#define INVOCATION_PORT "7411" /* of a controller's address given without one */
-
 enum invocation_command {
     INVOCATION_HELP,    /* the text has been printed */
     INVOCATION_VERSION, /* the same */
@@ -22,6 +20,7 @@ struct invocation {
     char *controller; /* an address the link takes, or NULL: the one kept at enrolment */
     char *token;      /* enroll */
     char *identity_dir;
+    bool identity_given; /* not the default */
     char *state_dir;
     char *name; /* NULL: the certificate's, or over ipc the host's name */
     char *address;
@@ -35,9 +34,5 @@ struct invocation {
 /* ERR_INVALID says which word is wrong. The caller frees with invocation_fini, also after a failure. */
 NODISCARD enum err invocation_parse(int argc, char **argv, struct invocation *out, struct err_detail *d);
 void invocation_fini(struct invocation *o);
-
-/* "lab1" or "10.0.0.1:7411" to "tls+tcp://lab1:7411", "/run/x" to "ipc:///run/x"; a text with "://" must be
- * one of these two schemes. The caller frees `*out`. */
-NODISCARD enum err invocation_parse_address(const char *text, char **out, struct err_detail *d);
 
 #endif

@@ -3,13 +3,16 @@
 #include "agent/process/supervisor.h"
 #include "agent/run.h"
 
+#include "common/utf8.h"
+
 #include <stdio.h>
 
 enum { EXIT_OK = 0, EXIT_USAGE = 2, EXIT_INFRASTRUCTURE = 3 };
 
-static int fail(enum err e, int code, const struct err_detail *d)
+static int fail(enum err e, int code, struct err_detail *d)
 {
-    fprintf(stderr, "splitbench-agent: %s\n", d->text[0] != '\0' ? d->text : err_text(e));
+    const char *text = d->text[0] != '\0' ? utf8_clean(d->text, "\n") : err_text(e);
+    fprintf(stderr, "splitbench-agent: %s\n", text);
     return code;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define HELP_COLUMN 26
+#define HELP_WIDTH  80
 
 struct built {
     struct option *longs;
@@ -93,6 +94,26 @@ int args_operands(const struct args *a, char ***out)
     return a->argc - optind;
 }
 
+/* The words of a help text between HELP_COLUMN and the edge; the first line has its left part already. */
+static void print_words(const char *text)
+{
+    int column = HELP_COLUMN + 2;
+    for (;;) {
+        text += strspn(text, " \n");
+        int n = (int)strcspn(text, " \n");
+        if (n == 0)
+            break;
+        if (column + 1 + n > HELP_WIDTH) {
+            printf("\n  %*s", HELP_COLUMN, "");
+            column = HELP_COLUMN + 2;
+        }
+        printf(" %.*s", n, text);
+        column += 1 + n;
+        text += n;
+    }
+    putchar('\n');
+}
+
 void args_print_help(const struct args_option *options, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -103,17 +124,9 @@ void args_print_help(const struct args_option *options, size_t count)
             snprintf(letter, sizeof letter, "-%c, ", o->id);
         snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
                  o->value != NULL ? o->value : "");
-        const char *help = o->help;
         printf("  %-*s", HELP_COLUMN, left);
-        if (strlen(left) >= HELP_COLUMN)
+        if (strlen(left) > HELP_COLUMN)
             printf("\n  %*s", HELP_COLUMN, "");
-        for (;;) {
-            int n = (int)strcspn(help, "\n");
-            printf(" %.*s\n", n, help);
-            if (help[n] == '\0')
-                break;
-            help += n + 1;
-            printf("  %*s", HELP_COLUMN, "");
-        }
+        print_words(o->help);
     }
 }

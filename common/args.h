@@ -10,7 +10,7 @@ struct args_option {
     int id;            /* returned by args_next; a letter when there is a short form, else from 256 up */
     const char *name;  /* long name without dashes */
     const char *value; /* placeholder of its value ("N", "FILE"), or NULL for a plain switch */
-    const char *help;  /* one or more lines, split at '\n' */
+    const char *help;  /* words; the help wraps them at 80 columns */
 };
 
 struct args {

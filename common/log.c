@@ -1,6 +1,7 @@
 #include "common/log.h"
 
 #include "common/clock.h"
+#include "common/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,10 +24,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(pairs, sizeof pairs, fmt, ap);
     va_end(ap);
-    for (char *p = pairs; *p != '\0'; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = ' '; /* a peer's text must not forge lines or drive the terminal */
-    }
+    utf8_clean(pairs, ""); /* a peer's text must not forge lines or drive the terminal */
     fprintf(stderr, "%s %s %s%s%s\n", clock_wall_text(clock_wall_ns(), when), names[level], event,
             pairs[0] != '\0' ? " " : "", pairs);
 }

@@ -19,6 +19,22 @@ size_t utf8_len(const char *p, size_t left)
     return n;
 }
 
+char *utf8_clean(char *text, const char *keep)
+{
+    size_t left = strlen(text);
+    for (char *p = text; left > 0;) {
+        size_t n = utf8_len(p, left);
+        unsigned char c = (unsigned char)*p;
+        bool c1 = n == 2 && c == 0xc2 && (unsigned char)p[1] < 0xa0;
+        if (n == 0 || c1 || ((c < 0x20 || c == 0x7f) && strchr(keep, c) == NULL))
+            memset(p, ' ', c1 ? 2 : 1);
+        n = n != 0 ? n : 1;
+        p += n;
+        left -= n;
+    }
+    return text;
+}
+
 bool utf8_is_text(const char *text)
 {
     size_t left = strlen(text);

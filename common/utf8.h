@@ -12,4 +12,8 @@ size_t utf8_len(const char *p, size_t left);
 /* All of it is UTF-8 without control characters: fit for a table, a path, a message. */
 bool utf8_is_text(const char *text);
 
+/* What could command a terminal becomes blanks, in place: control characters (C0, DEL, C1) and bytes that are
+ * no UTF-8. Those in `keep` ("\n", or "" for none) stay. Returns `text`. */
+char *utf8_clean(char *text, const char *keep);
+
 #endif

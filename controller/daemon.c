@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define STOP_CAUSE "controller stopped while the job ran; `splitbench resume ID` goes on"
+#define STOP_CAUSE "the controller stopped while the job ran"
 
 struct daemon {
     const struct daemon_options *o;

@@ -19,6 +19,7 @@ struct job {
     enum job_state state;
     struct call_view view;
     char *cancel_cause;
+    char *waits; /* why it could not be started yet */
 
     /* From START on. */
     struct call *call;
@@ -127,6 +128,7 @@ static void job_free(struct job *j)
     call_free(j->call);
     job_spec_free(j->spec);
     free(j->cancel_cause);
+    free(j->waits);
     free(j);
 }
 
@@ -311,6 +313,7 @@ static bool try_start(struct job_table *t, struct job *j)
         j->call = call_new(&(struct call_options){.host_count = count, .wake = wake, .arg = t});
         start_thread(j);
     } else {
+        mem_set_string(&j->waits, why.text);
         snprintf(j->view.doing, sizeof(j->view.doing), "%.511s", why.text);
     }
     free(wants);
@@ -509,6 +512,23 @@ bool job_table_view(const struct job_table *t, const char *id, struct call_view 
         return false;
     *out = j->view;
     return true;
+}
+
+const char *job_table_waits_for(const struct job_table *t, const char *id)
+{
+    const struct job *j = find(t, id);
+    return j != NULL && j->state == JOB_QUEUED ? j->waits : NULL;
+}
+
+void job_table_copy_waits(const struct job_table *t, struct msg_strings *out)
+{
+    *out = (struct msg_strings){.items = mem_zalloc(2 * t->count + 1, sizeof(char *))};
+    for (const struct job *j = t->jobs; j != NULL; j = j->next) {
+        if (j->state != JOB_QUEUED || j->waits == NULL)
+            continue;
+        out->items[out->count++] = mem_strdup(j->spec->id);
+        out->items[out->count++] = mem_strdup(j->waits);
+    }
 }
 
 bool job_table_has(const struct job_table *t, const char *id)

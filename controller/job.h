@@ -73,6 +73,12 @@ NODISCARD enum err job_table_cancel(struct job_table *t, const char *id, const c
 
 /* What is going on in a live job; false when it is not alive. */
 bool job_table_view(const struct job_table *t, const char *id, struct call_view *out);
+/* Why a job is still queued; NULL when it is not. Until the table changes. */
+const char *job_table_waits_for(const struct job_table *t, const char *id);
+
+/* Pairs of a queued job's id and that. The caller frees. */
+void job_table_copy_waits(const struct job_table *t, struct msg_strings *out);
+
 bool job_table_has(const struct job_table *t, const char *id);
 /* How a job ended whose end could not be stored (the disk is full); NULL when there is no such. It is tried
  * again with every change of the table. */

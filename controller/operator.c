@@ -26,6 +26,7 @@ struct operator_work {
     uint64_t have_bytes;
     struct store_job job;
     struct msg_strings lines;
+    struct msg_strings waits; /* taken when the question came */
     char *text;
     size_t text_len;
 };
@@ -45,6 +46,7 @@ static void work_free(struct operator_work *w)
     free(w->missing.items);
     store_job_fini(&w->job);
     mem_free_strings(&w->lines.items, &w->lines.count);
+    mem_free_strings(&w->waits.items, &w->waits.count);
     free(w->text);
     free(w->who);
     free(w);
@@ -217,6 +219,10 @@ static void answer_watch(struct operator_work *w)
     out->ok_per_s = live ? view.ok_per_s : 0;
     out->next_line = w->question.u.watch.after_line + w->lines.count;
     out->lines = w->lines;
+    const char *waits =
+        w->job.state == STORE_JOB_QUEUED ? job_table_waits_for(w->server->jobs, w->job.id) : NULL;
+    if (waits != NULL)
+        out->cause = (char *)(uintptr_t)waits;
     const struct run_outcome *unstored = job_table_unstored(w->server->jobs, w->job.id);
     if (unstored != NULL) {
         out->state = (char *)(uintptr_t)store_job_state_name(unstored->state);
@@ -301,7 +307,7 @@ static enum err ask(struct operator_work *w, struct store *store, struct buf *ou
     enum err e = ERR_OK;
     switch (m->kind) {
     case MSG_ASK_STATUS:
-        return status_write_json(store, msg_text(m->job), out, d);
+        return status_write_json(store, msg_text(m->job), &w->waits, out, d);
     case MSG_ASK_REPORT_JSON:
     case MSG_ASK_REPORT_TEXT:
         return write_report(w, store, out, d);
@@ -406,7 +412,7 @@ static enum err write_hosts(const struct server *s, struct buf *out)
         json_write_string(&w, "name", a.name);
         json_write_bool(&w, "connected", a.connected);
         json_write_string(&w, "state", fleet_state_name(a.state));
-        json_write_string(&w, "job", a.job);
+        json_write_string(&w, "job", msg_text(a.job)[0] != '\0' ? a.job : NULL);
         json_write_string(&w, "address", msg_text(a.facts->address)[0] ? a.facts->address : a.address);
         json_write_string(&w, "hostname", msg_text(a.facts->hostname));
         json_write_string(&w, "boot_id", msg_text(a.facts->boot_id));
@@ -479,6 +485,8 @@ static void give_to_clerk(struct server *s, const struct server_peer *peer, cons
     w->request = request;
     w->answer = task->answer;
     msg_copy(&w->question, m);
+    if (m->kind == MSG_ASK && m->u.ask.kind == MSG_ASK_STATUS)
+        job_table_copy_waits(s->jobs, &w->waits);
     clerk_do(s->clerk, task->work, on_work_done, w);
 }
 

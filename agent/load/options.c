@@ -308,11 +308,11 @@ static void print_help(void)
     struct args_option args[ARRAY_LEN(rules)];
     list_args(args);
     puts("usage: splitbench-load [options] URL\n       splitbench-load --calibrate [options]\n\n"
-         "Sends HTTP/1.1 requests, as fast as the connections allow or on a schedule, and accounts for "
-         "each.\n");
+         "Sends HTTP/1.1 requests, as fast as the connections allow or on a schedule,\n"
+         "and accounts for each.\n");
     args_print_help(args, ARRAY_LEN(rules));
-    puts("\nExit status: 0 at least one request succeeded, 1 none did, 2 wrong usage, 3 nothing could "
-         "connect.");
+    puts("\nExit status: 0 at least one request succeeded, 1 none did, 2 wrong usage,\n"
+         "3 nothing could connect.");
 }
 
 enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d)

@@ -1,6 +1,8 @@
 #include "controller/cli/cli.h"
 
+#include "common/address.h"
 #include "common/mem.h"
+#include "common/utf8.h"
 #include "controller/daemon.h"
 
 #include <errno.h>
@@ -8,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LAST_WIDTH_MIN 20u /* of a table: below this a terminal wraps */
 
 static bool take_common(struct cli_flags *f, int id, const char *value)
 {
@@ -53,8 +58,8 @@ static void print_help(const char *name, const struct cli_syntax *syntax)
     };
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (strcmp(commands[i].name, name) == 0)
-            printf("usage: splitbench %s [options] %s\n\n%s.\n", name, commands[i].operands,
-                   commands[i].summary);
+            printf("usage: splitbench %s [options]%s%s\n\n%s.\n", name,
+                   commands[i].operands[0] != '\0' ? " " : "", commands[i].operands, commands[i].summary);
     printf("%s\noptions:\n", syntax->text);
     args_print_help(syntax->options, syntax->option_count);
 }
@@ -120,6 +125,9 @@ static char *default_dir(const char *system, const char *xdg_variable, const cha
 
 char *cli_state_dir(const struct cli_place *place)
 {
+    char cwd[LIMIT_PATH_BYTES];
+    if (place->state != NULL && place->state[0] != '/' && getcwd(cwd, sizeof cwd) != NULL)
+        return mem_printf("%s/%s", cwd, place->state); /* a socket's address needs all of it */
     if (place->state != NULL)
         return mem_strdup(place->state);
     return default_dir("/var/lib/splitbench", "XDG_STATE_HOME", ".local/state");
@@ -151,17 +159,17 @@ char *cli_identity_dir(const struct cli_place *place)
     return dir;
 }
 
-char *cli_address(const struct cli_place *place)
+enum err cli_address(const struct cli_place *place, char **out, struct err_detail *d)
 {
-    if (place->controller != NULL)
-        return mem_strdup(place->controller);
     const char *set = getenv("SPLITBENCH_CONTROLLER");
+    if (place->controller != NULL)
+        return address_parse(place->controller, out, d);
     if (set != NULL && set[0] != '\0')
-        return mem_strdup(set);
+        return err_prefix(d, address_parse(set, out, d), "$SPLITBENCH_CONTROLLER");
     char *state = cli_state_dir(place);
-    char *address = mem_printf("ipc://%s/controller.sock", state);
+    *out = mem_printf("ipc://%s/controller.sock", state);
     free(state);
-    return address;
+    return ERR_OK;
 }
 
 enum err cli_make_dir(const char *path, struct err_detail *d)
@@ -185,7 +193,9 @@ enum err cli_make_dir(const char *path, struct err_detail *d)
 
 int cli_fail(enum err e, const struct err_detail *d)
 {
-    fprintf(stderr, "splitbench: %s\n", d->text[0] != '\0' ? d->text : err_text(e));
+    char *text = utf8_clean(mem_strdup(d->text[0] != '\0' ? d->text : err_text(e)), "\n");
+    fprintf(stderr, "splitbench: %s\n", text);
+    free(text);
     switch (e) {
     case ERR_INVALID:
     case ERR_TOO_BIG:
@@ -229,21 +239,55 @@ void cli_table_init(struct cli_table *t, size_t columns, const bool *right)
 void cli_table_add(struct cli_table *t, const char *text)
 {
     t->cells = mem_realloc(t->cells, t->count + 1, sizeof *t->cells);
-    t->cells[t->count++] = mem_strdup(text[0] != '\0' ? text : "-");
+    text += strspn(text, "\n");
+    size_t line = strcspn(text, "\n");
+    t->cells[t->count++] = line != 0 ? utf8_clean(mem_strndup(text, line), "") : mem_strdup("-");
+}
+
+/* Characters, not bytes. */
+static size_t text_width(const char *text)
+{
+    size_t width = 0;
+    for (; *text != '\0'; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+/* The last cell of a line, cut with ".." where the terminal ends. */
+static void print_last(const char *text, size_t room)
+{
+    size_t bytes = 0;
+    if (text_width(text) <= room) {
+        puts(text);
+        return;
+    }
+    for (size_t left = room - 2; left > 0; left--)
+        do
+            bytes++;
+        while (((unsigned char)text[bytes] & 0xc0) == 0x80);
+    printf("%.*s..\n", (int)bytes, text);
 }
 
 void cli_table_print(const struct cli_table *t)
 {
+    struct winsize size;
+    size_t edge = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
+    size_t at = 0;
     for (size_t cell = 0; cell < t->count; cell++) {
+        const char *text = t->cells[cell];
         size_t column = cell % t->columns;
-        int width = 0;
+        size_t width = 0;
+        at = column == 0 ? 0 : at;
         for (size_t i = column; i < t->count; i += t->columns)
-            width = (int)strlen(t->cells[i]) > width ? (int)strlen(t->cells[i]) : width;
-        bool last = column + 1 == t->columns;
-        if (t->right[column])
-            printf("%*s%s", width, t->cells[cell], last ? "\n" : "  ");
+            width = text_width(t->cells[i]) > width ? text_width(t->cells[i]) : width;
+        int blanks = (int)(width - text_width(text));
+        if (column + 1 == t->columns)
+            print_last(text, edge >= at + LAST_WIDTH_MIN ? edge - at : LAST_WIDTH_MIN);
+        else if (t->right[column])
+            printf("%*s%s  ", blanks, "", text);
         else
-            printf("%-*s%s", last ? 0 : width, t->cells[cell], last ? "\n" : "  ");
+            printf("%s%*s  ", text, blanks, "");
+        at += width + 2;
     }
 }
 

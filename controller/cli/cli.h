@@ -35,7 +35,7 @@ enum {
 };
 #define CLI_PLACE_OPTIONS                                                                                    \
     {'C', "controller", "ADDRESS",                                                                           \
-     "the controller: tls+tcp://HOST:7411 or ipc:///PATH\n(default: $SPLITBENCH_CONTROLLER, or this "        \
+     "the controller: tls+tcp://HOST:7411 or ipc:///PATH (default: $SPLITBENCH_CONTROLLER, or this "         \
      "machine's)"},                                                                                          \
         {'I', "identity", "DIR", "certificate and key of an enrolled operator, for tls+tcp"},                \
     {                                                                                                        \
@@ -87,7 +87,8 @@ char *cli_state_dir(const struct cli_place *place);
 char *cli_local_dir(const struct cli_place *place);    /* STATE/local: results of runs on this machine */
 char *cli_local_store(const struct cli_place *place);  /* its results file */
 char *cli_identity_dir(const struct cli_place *place); /* of an operator */
-char *cli_address(const struct cli_place *place);
+/* Where the controller listens; ERR_INVALID when what was given is no address. */
+NODISCARD enum err cli_address(const struct cli_place *place, char **out, struct err_detail *d);
 
 /* mkdir -p, 0700 for what is made. */
 NODISCARD enum err cli_make_dir(const char *path, struct err_detail *d);
@@ -105,6 +106,7 @@ struct cli_table {
 };
 void cli_table_init(struct cli_table *t, size_t columns, const bool *right);
 void cli_table_add(struct cli_table *t, const char *text); /* copied; "-" for an empty one */
+/* Only the first line of a cell that has several. On a terminal, the last column is cut to its width. */
 void cli_table_print(const struct cli_table *t);
 void cli_table_fini(struct cli_table *t);
 
@@ -116,19 +118,19 @@ struct cli_command {
     int (*run)(int argc, char **argv);
 };
 #define CLI_COMMAND_LIST(X)                                                                                  \
-    X(run, "FILE", "run an experiment, here or on the lab's hosts, and report it")                           \
-    X(plan, "FILE", "print the exact schedule and how long it takes; run nothing")                           \
-    X(verify, "FILE", "build, start, check and stop every target; no load")                                  \
+    X(run, "FILE", "run an experiment, here or on a lab's hosts")                                            \
+    X(plan, "FILE", "the exact schedule and how long it takes")                                              \
+    X(verify, "FILE", "build, start, check and stop targets; no load")                                       \
     X(status, "[JOB]", "jobs and how they stand")                                                            \
     X(watch, "JOB", "follow a job")                                                                          \
     X(report, "[JOB]", "the results of a job (default: the newest)")                                         \
     X(resume, "JOB", "go on with a job at its first missing window")                                         \
     X(cancel, "JOB", "end a job; what was measured stays")                                                   \
     X(hosts, "", "the agents and what they are")                                                             \
-    X(controller, "[init]", "start the controller, or make a lab's certificates")                            \
+    X(controller, "[init]", "start the controller; init: make a lab's CA")                                   \
     X(token, "agent|operator", "a one-time token to enrol with")                                             \
     X(enroll, "ADDRESS TOKEN", "get an operator's certificate with a token")                                 \
-    X(revoke, "NAME", "refuse a certificate from now on, open connections too")
+    X(revoke, "NAME", "refuse a certificate from now on")
 #define X(name, operands, summary) int cli_##name(int argc, char **argv);
 CLI_COMMAND_LIST(X)
 #undef X

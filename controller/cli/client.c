@@ -21,6 +21,7 @@ struct client {
     struct link_client *link;
     struct identity identity;
     char *address;
+    char *name;
     bool up;
     bool final; /* refused for good */
     struct err_detail why;
@@ -69,9 +70,14 @@ static enum err load_identity(struct client *c, const struct cli_place *place, c
         e = identity_check_certificate(c->identity.ca_pem, c->identity.cert_pem, &facts, d);
     if (e == ERR_OK)
         snprintf(name, size, "%s", facts.name);
+    else if (e == ERR_NOT_FOUND)
+        e = err_set(
+            d, e,
+            "%s wants an operator's certificate, and there is none in %s: 'splitbench token operator' on "
+            "the controller's machine prints a TOKEN, 'splitbench enroll %s TOKEN' here uses it",
+            c->address, dir, c->address);
     else
-        e = err_prefix(d, e, "an operator's certificate is needed for %s (get one with 'splitbench enroll')",
-                       c->address);
+        e = err_prefix(d, e, "the operator's certificate for %s", c->address);
     free(dir);
     return e;
 }
@@ -83,6 +89,19 @@ static void turn_until(struct client *c, const bool *flag, uint64_t deadline_ns)
         uv_run(&c->loop, UV_RUN_ONCE);
 }
 
+static enum err say_unreached(const struct client *c, struct err_detail *d)
+{
+    const char *why = c->why.text[0] != '\0' ? c->why.text : "no answer in time";
+    const char *end = strchr(".?!", why[strlen(why) - 1]) != NULL ? "" : ".";
+    bool named = strstr(why, c->address) != NULL;
+    if (c->final)
+        return err_set(d, ERR_DENIED, "the controller at %s refuses: %s", c->address, why);
+    return err_set(d, ERR_UNREACHABLE,
+                   "%s%s%s%s%s Start one with 'splitbench controller', name another with --controller, or "
+                   "measure on this machine alone with 'run --local'",
+                   named ? "" : "no controller at ", named ? "" : c->address, named ? "" : ": ", why, end);
+}
+
 enum err client_open(const struct cli_place *place, struct client **out, struct err_detail *d)
 {
     struct client *c = mem_zalloc(1, sizeof *c);
@@ -90,12 +109,15 @@ enum err client_open(const struct cli_place *place, struct client **out, struct 
     must(uv_loop_init(&c->loop) == 0);
     must(uv_timer_init(&c->loop, &c->timer) == 0);
     must(uv_timer_start(&c->timer, on_tick, 50, 50) == 0);
-    c->address = cli_address(place);
     operator_name(name, sizeof name);
-    bool over_ipc = strncmp(c->address, "ipc://", 6) == 0;
-    enum err e = over_ipc ? ERR_OK : load_identity(c, place, name, sizeof name, d);
+    enum err e = cli_address(place, &c->address, d);
     if (e != ERR_OK)
         goto out;
+    bool over_ipc = strncmp(c->address, "ipc://", 6) == 0;
+    e = over_ipc ? ERR_OK : load_identity(c, place, name, sizeof name, d);
+    if (e != ERR_OK)
+        goto out;
+    c->name = mem_strdup(name);
     char build[] = SPLITBENCH_BUILD;
     struct msg_hello hello = {
         .protocol = MSG_PROTOCOL_VERSION, .build = build, .role = MSG_ROLE_OPERATOR, .name = name};
@@ -110,10 +132,7 @@ enum err client_open(const struct cli_place *place, struct client **out, struct 
         goto out;
     turn_until(c, &c->up, clock_now_ns() + CONNECT_TIMEOUT_NS);
     if (!c->up)
-        e = err_set(d, ERR_UNREACHABLE,
-                    "no controller at %s: %s. Start one with 'splitbench controller', name another "
-                    "with --controller, or measure on this machine alone with 'run --local'",
-                    c->address, c->why.text[0] != '\0' ? c->why.text : "no answer");
+        e = say_unreached(c, d);
 out:
     if (e != ERR_OK)
         client_close(&c);
@@ -143,7 +162,13 @@ void client_close(struct client **client)
     must(uv_loop_close(&c->loop) == 0);
     identity_fini(&c->identity);
     free(c->address);
+    free(c->name);
     free(c);
+}
+
+const char *client_name(const struct client *c)
+{
+    return c->name;
 }
 
 static void on_reply(void *arg, enum err e, const struct msg *reply, const struct err_detail *d)
@@ -163,6 +188,8 @@ enum err client_call(struct client *c, const struct msg *m, uint64_t timeout_ns,
     uint64_t give_up_ns = clock_now_ns() + RETRY_NS;
     for (;;) {
         turn_until(c, &c->up, give_up_ns);
+        if (!c->up && c->final)
+            return err_set(d, ERR_DENIED, "the controller at %s refuses: %s", c->address, c->why.text);
         if (!c->up)
             return err_set(d, ERR_UNREACHABLE, "the controller at %s is gone: %s", c->address, c->why.text);
         c->answered = false;

@@ -13,6 +13,9 @@ struct client;
 NODISCARD enum err client_open(const struct cli_place *place, struct client **out, struct err_detail *d);
 void client_close(struct client **client);
 
+/* Who the controller takes us for: the certificate's name, or over ipc the login name. Until client_close. */
+const char *client_name(const struct client *client);
+
 /* One request. `take` sees the answer (borrowed). Survives one reconnection when the request may be repeated:
  * every operator request may. */
 typedef void client_take(void *arg, const struct msg *reply);

@@ -71,6 +71,8 @@ int cli_cancel(int argc, char **argv)
                        &d);
     buf_fini(&answer);
     client_close(&client);
+    if (e == ERR_OK)
+        printf("job %s is cancelled; what was measured stays\n", f.operands[0]);
     return fail_or(e, &d, CLI_EXIT_OK);
 }
 
@@ -85,11 +87,10 @@ static enum err report_local(const struct cli_flags *f, struct err_detail *d)
     struct store *store = NULL;
     struct report *report = NULL;
     struct buf text;
-    char *path = cli_local_store(&f->place);
     buf_init(&text, REPORT_BYTES_MAX);
-    enum err e = store_open(path, true, &store, d);
+    enum err e = show_open_store(&f->place, &store, d);
     if (e == ERR_OK)
-        e = report_build(store, job_or_newest(f), &report, d);
+        e = show_local_error(report_build(store, job_or_newest(f), &report, d), job_or_newest(f), d);
     if (e == ERR_OK)
         e = f->json ? report_write_json(report, &text) : report_write_text(report, show_width(), &text);
     if (e == ERR_OK)
@@ -97,7 +98,6 @@ static enum err report_local(const struct cli_flags *f, struct err_detail *d)
     report_free(report);
     store_close(store);
     buf_fini(&text);
-    free(path);
     return e;
 }
 
@@ -127,10 +127,9 @@ static enum err start_local_for(const struct cli_flags *f, struct local **local,
     struct store_job job = {0};
     struct experiment *experiment = NULL;
     struct experiment_problems problems = {0};
-    char *path = cli_local_store(&f->place);
-    enum err e = store_open(path, true, &store, d);
+    enum err e = show_open_store(&f->place, &store, d);
     if (e == ERR_OK)
-        e = store_get_job(store, f->operands[0], &job, d);
+        e = show_local_error(store_get_job(store, f->operands[0], &job, d), f->operands[0], d);
     if (e == ERR_OK && experiment_parse(job.experiment_json, strlen(job.experiment_json),
                                         &(struct experiment_options){.file = f->operands[0]}, &experiment,
                                         &problems) != ERR_OK)
@@ -142,19 +141,22 @@ static enum err start_local_for(const struct cli_flags *f, struct local **local,
     experiment_free(experiment);
     experiment_problems_fini(&problems);
     store_job_fini(&job);
-    free(path);
     return e;
 }
 
 static enum err resume(const struct cli_flags *f, struct client *client, int *code, struct err_detail *d)
 {
     struct buf answer = {0};
-    enum err e =
-        client_ask(client, &(struct client_ask){.kind = MSG_ASK_RESUME, .job = f->operands[0]}, &answer, d);
+    struct watch_options options = {.job = f->operands[0], .cancel_on_intr = true};
+    enum err e = f->detach ? ERR_OK : watch_skip(client, &options, d);
+    if (e == ERR_OK)
+        e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_RESUME, .job = f->operands[0]}, &answer,
+                       d);
     buf_fini(&answer);
     if (e != ERR_OK || f->detach)
-        return e;
-    e = watch_job(client, &(struct watch_options){.job = f->operands[0], .cancel_on_intr = true}, code, d);
+        return f->place.local ? show_local_error(e, f->operands[0], d) : e;
+    fprintf(stderr, "resumed: %u of %u already measured\n", options.windows_done, options.windows_total);
+    e = watch_job(client, &options, code, d);
     return e == ERR_OK ? show_report(client, f->operands[0], false, d) : e;
 }
 

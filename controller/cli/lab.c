@@ -3,6 +3,7 @@
  */
 #include "controller/cli/show.h"
 
+#include "common/address.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -25,7 +26,7 @@ enum { OPT_LISTEN = CLI_OPT_OWN, OPT_LEASE, OPT_LEASH, OPT_VERBOSE, OPT_EXPIRES,
 static const struct args_option controller_options[] = {
     {'S', "state", "DIR", "results, files and the lab's certificates (default: see splitbench help)"},
     {OPT_LISTEN, "listen", "ADDRESS",
-     "listen here too, like tls+tcp://0.0.0.0:7411; may be repeated\n(ipc://STATE/controller.sock is always "
+     "listen here too, like tls+tcp://0.0.0.0:7411; may be repeated (ipc://STATE/controller.sock is always "
      "there)"},
     {OPT_LEASE, "lease", "DURATION", "how long a silent host keeps its job (default 10s)"},
     {OPT_LEASH, "leash", NULL, "end when standard input ends"},
@@ -80,7 +81,7 @@ static enum err take(void *arg, int id, const char *value, struct err_detail *d)
     }
 }
 
-static int make_lab(const char *state, const char *dir)
+static int make_lab(const struct cli_place *place, const char *state, const char *dir)
 {
     struct err_detail d = {0};
     enum err e = cli_make_dir(state, &d);
@@ -89,8 +90,8 @@ static int make_lab(const char *state, const char *dir)
     if (e != ERR_OK)
         return cli_fail(e, &d);
     printf("The lab's certificates are in %s; keep ca.key.pem there and nowhere else.\n"
-           "Next: splitbench controller --listen tls+tcp://0.0.0.0:7411\n",
-           dir);
+           "Next: splitbench controller%s%s --listen tls+tcp://0.0.0.0:" ADDRESS_PORT "\n",
+           dir, place->state != NULL ? " --state " : "", place->state != NULL ? place->state : "");
     return CLI_EXIT_OK;
 }
 
@@ -126,9 +127,8 @@ int cli_controller(int argc, char **argv)
         .options = controller_options,
         .option_count = ARRAY_LEN(controller_options),
         .operands_max = 1,
-        .text =
-            "\n'splitbench controller init' makes the lab's own CA and the controller's certificate, once.\n"
-            "Without an operand the controller runs until it is told to stop.\n",
+        .text = "\n'splitbench controller init' makes the lab's own CA and the controller's\n"
+                "certificate, once. Without an operand the controller runs until told to stop.\n",
         .take = take,
         .arg = &lab,
     };
@@ -143,7 +143,7 @@ int cli_controller(int argc, char **argv)
         return cli_usage("--lease: from 1s to 10m");
     char *state = cli_state_dir(&f.place);
     char *dir = mem_printf("%s/lab", state);
-    code = f.operands[0] != NULL ? make_lab(state, dir) : run_controller(&lab, state, dir);
+    code = f.operands[0] != NULL ? make_lab(&f.place, state, dir) : run_controller(&lab, state, dir);
     free(dir);
     free(state);
     return code;
@@ -174,9 +174,8 @@ int cli_token(int argc, char **argv)
         .operands_min = 1,
         .operands_max = 1,
         .operand = "whom it is for: agent or operator",
-        .text =
-            "\nIt works once, and carries the fingerprint of the lab's CA, so that whoever enrols with it\n"
-            "talks to this lab and to no other.\n",
+        .text = "\nIt works once, and carries the fingerprint of the lab's CA, so that whoever\n"
+                "enrols with it talks to this lab and to no other.\n",
         .take = take,
         .arg = &lab,
     };
@@ -192,6 +191,26 @@ int cli_token(int argc, char **argv)
         &f, &(struct client_ask){.kind = MSG_ASK_TOKEN, .arg = f.operands[0], .number = lab.expires_ns});
 }
 
+/* Whoever revokes the certificate in use is refused the answer, which says that it worked. */
+static int revoke_name(const struct cli_flags *f)
+{
+    struct client *client = NULL;
+    struct buf text = {0};
+    struct err_detail d = {0};
+    const char *name = f->operands[0];
+    enum err e = client_open(&f->place, &client, &d);
+    bool own = e == ERR_OK && strcmp(client_name(client), name) == 0;
+    if (e == ERR_OK)
+        e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_REVOKE, .arg = name}, &text, &d);
+    if (own && e == ERR_DENIED)
+        printf("%s is refused from now on; it was the certificate used here\n", name);
+    else if (e == ERR_OK)
+        printf("%s is refused from now on\n", name);
+    buf_fini(&text);
+    client_close(&client);
+    return e == ERR_OK || (own && e == ERR_DENIED) ? CLI_EXIT_OK : cli_fail(e, &d);
+}
+
 int cli_revoke(int argc, char **argv)
 {
     static const struct cli_syntax syntax = {.options = revoke_options,
@@ -204,7 +223,7 @@ int cli_revoke(int argc, char **argv)
     int code;
     if (!cli_parse(&f, &syntax, argc, argv, &code))
         return code;
-    return ask_and_print(&f, &(struct client_ask){.kind = MSG_ASK_REVOKE, .arg = f.operands[0]});
+    return revoke_name(&f);
 }
 
 int cli_enroll(int argc, char **argv)
@@ -227,9 +246,12 @@ int cli_enroll(int argc, char **argv)
     if (!cli_parse(&f, &syntax, argc, argv, &code))
         return code;
     char *dir = cli_identity_dir(&f.place);
-    enum err e = cli_make_dir(dir, &d);
+    char *address = NULL;
+    enum err e = address_parse(f.operands[0], &address, &d);
     if (e == ERR_OK)
-        e = link_enrol(&(struct link_enrol_options){.address = f.operands[0],
+        e = cli_make_dir(dir, &d);
+    if (e == ERR_OK)
+        e = link_enrol(&(struct link_enrol_options){.address = address,
                                                     .token = f.operands[1],
                                                     .name = lab.name,
                                                     .role = MSG_ROLE_OPERATOR,
@@ -237,8 +259,10 @@ int cli_enroll(int argc, char **argv)
                                                     .timeout_ns = ENROLL_LIMIT_NS},
                        &d);
     if (e == ERR_OK)
-        printf("%s is enrolled; certificate and key are in %s\nNext: splitbench hosts --controller %s\n",
-               lab.name, dir, f.operands[0]);
+        printf("%s is enrolled; certificate and key are in %s\nNext: splitbench hosts --controller %s%s%s\n",
+               lab.name, dir, address, f.place.identity != NULL ? " --identity " : "",
+               f.place.identity != NULL ? dir : "");
+    free(address);
     free(dir);
     return e == ERR_OK ? CLI_EXIT_OK : cli_fail(e, &d);
 }

@@ -25,24 +25,27 @@ static const struct args_option hosts_options[] = {CLI_PLACE_OPTIONS, JSON_OPTIO
 static const char *text_of(const struct json_value *object, const char *key)
 {
     const struct json_value *v = json_member(object, key);
-    return v != NULL && v->text != NULL ? v->text : "";
+    return v != NULL && v->kind != JSON_NULL && v->text != NULL ? v->text : "";
 }
 
 static void print_jobs(const struct json_value *jobs)
 {
-    static const char *const header[] = {"JOB", "NAME", "STATE", "WINDOWS", "PLACEMENT", "STARTED", "CAUSE"};
-    static const bool right[ARRAY_LEN(header)] = {[3] = true};
+    static const char *const header[] = {"JOB",     "NAME",      "MODE",    "STATE",
+                                         "WINDOWS", "PLACEMENT", "STARTED", "CAUSE"};
+    static const bool right[ARRAY_LEN(header)] = {[4] = true};
     struct cli_table t;
     cli_table_init(&t, ARRAY_LEN(header), right);
     for (size_t i = 0; i < ARRAY_LEN(header); i++)
         cli_table_add(&t, header[i]);
     for (const struct json_value *j = jobs != NULL ? jobs->child : NULL; j != NULL; j = j->next) {
         char windows[64];
+        bool run = strcmp(text_of(j, "mode"), "verify") != 0;
         snprintf(windows, sizeof windows, "%s/%s", text_of(j, "windows_done"), text_of(j, "windows_total"));
         cli_table_add(&t, text_of(j, "id"));
         cli_table_add(&t, text_of(j, "name"));
+        cli_table_add(&t, text_of(j, "mode"));
         cli_table_add(&t, text_of(j, "state"));
-        cli_table_add(&t, windows);
+        cli_table_add(&t, run ? windows : "-");
         cli_table_add(&t, text_of(j, "placement"));
         cli_table_add(&t, text_of(j, "started"));
         cli_table_add(&t, text_of(j, "cause"));
@@ -102,12 +105,11 @@ static enum err read_local_status(const struct cli_flags *f, const char *job, st
                                   struct err_detail *d)
 {
     struct store *store = NULL;
-    char *path = cli_local_store(&f->place);
-    enum err e = store_open(path, true, &store, d);
-    free(path);
+    const struct msg_strings none = {0};
+    enum err e = show_open_store(&f->place, &store, d);
     buf_init(out, LIMIT_EXPERIMENT_BYTES);
     if (e == ERR_OK)
-        e = status_write_json(store, job, out, d);
+        e = show_local_error(status_write_json(store, job, &none, out, d), job, d);
     store_close(store);
     return e;
 }

@@ -17,12 +17,13 @@ static void print_usage(void)
     printf("usage: splitbench COMMAND [options] ...\n\n"
            "Measures servers honestly: one host runs the server, another the load.\n\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        printf("  %-11s %-16s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
-    printf(
-        "\nA first run, on one machine:    splitbench run --local experiment.json\n"
-        "What a command can do:          splitbench COMMAND --help\n"
-        "Results and sockets live in     /var/lib/splitbench (root) or ~/.local/state/splitbench\n"
-        "Exit codes                      0 done, 1 experiment failed, 2 usage or file, 3 infrastructure\n");
+        printf("  %-10s %-14s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
+    printf("\nA first run, on one machine   splitbench run --local experiment.json\n"
+           "What a command can do         splitbench help COMMAND\n"
+           "Results and sockets (STATE)   /var/lib/splitbench (root),\n"
+           "                              ~/.local/state/splitbench (others)\n"
+           "Exit codes                    0 done, 1 experiment failed, 2 usage or file,\n"
+           "                              3 infrastructure\n");
 }
 
 static const struct cli_command *find(const char *name)
@@ -33,6 +34,17 @@ static const struct cli_command *find(const char *name)
     return NULL;
 }
 
+static int refuse_command(const char *name)
+{
+    const char *names[ARRAY_LEN(commands)];
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        names[i] = commands[i].name;
+    const char *close = parse_closest(name, names, ARRAY_LEN(commands));
+    if (close != NULL)
+        return cli_usage("unknown command '%s'; did you mean '%s'?", name, close);
+    return cli_usage("unknown command '%s'; see splitbench help", name);
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe or peer is an error value, not a death */
@@ -41,20 +53,20 @@ int main(int argc, char **argv)
         puts("splitbench " SPLITBENCH_BUILD);
         return CLI_EXIT_OK;
     }
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    bool help = strcmp(name, "help") == 0;
+    if ((help && argc < 3) || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_usage();
         return CLI_EXIT_OK;
     }
     if (argc < 2)
         return cli_usage("name a command: run, plan, report, ...; see splitbench help");
+    name = help ? argv[2] : name;
     const struct cli_command *command = find(name);
+    if (command != NULL && help) {
+        char option[] = "--help";
+        return command->run(2, (char *[]){argv[2], option, NULL});
+    }
     if (command != NULL)
         return command->run(argc - 1, argv + 1);
-    const char *names[ARRAY_LEN(commands)];
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        names[i] = commands[i].name;
-    const char *close = parse_closest(name, names, ARRAY_LEN(commands));
-    if (close != NULL)
-        return cli_usage("unknown command '%s'; did you mean '%s'?", name, close);
-    return cli_usage("unknown command '%s'; see splitbench help", name);
+    return refuse_command(name);
 }

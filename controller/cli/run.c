@@ -123,11 +123,10 @@ static int run_command(const struct args_option *options, size_t count, const ch
 
 int cli_run(int argc, char **argv)
 {
-    return run_command(
-        run_options, ARRAY_LEN(run_options),
-        "\nEvery window is stored the moment it ends: ^C cancels and keeps what was measured,\n"
-        "'splitbench resume' goes on with the rest.\n",
-        MSG_MODE_RUN, argc, argv);
+    return run_command(run_options, ARRAY_LEN(run_options),
+                       "\nEvery window is stored the moment it ends: ^C cancels and keeps what was\n"
+                       "measured, 'splitbench resume' goes on with the rest.\n",
+                       MSG_MODE_RUN, argc, argv);
 }
 
 int cli_verify(int argc, char **argv)

@@ -1,8 +1,28 @@
 #include "controller/cli/show.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+enum err show_open_store(const struct cli_place *place, struct store **out, struct err_detail *d)
+{
+    char *path = cli_local_store(place);
+    enum err e =
+        access(path, F_OK) == 0
+            ? store_open(path, true, out, d)
+            : err_set(d, ERR_NOT_FOUND,
+                      "no local runs yet (there is no %s): 'splitbench run --local FILE' makes one", path);
+    free(path);
+    return e;
+}
+
+enum err show_local_error(enum err e, const char *job, struct err_detail *d)
+{
+    if (e != ERR_NOT_FOUND || job[0] == '\0')
+        return e;
+    return err_set(d, e, "no local job %s: 'splitbench status --local' lists them", job);
+}
 
 unsigned show_width(void)
 {

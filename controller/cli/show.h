@@ -4,6 +4,12 @@
  * Printing what a controller, or this machine's own results file, knows. Main thread only.
  */
 #include "controller/cli/client.h"
+#include "controller/store/store.h"
+
+/* The results of local runs, to be read. ERR_NOT_FOUND says how to make some. */
+NODISCARD enum err show_open_store(const struct cli_place *place, struct store **out, struct err_detail *d);
+/* The same error, with its advice fit for local runs when it is that `job` is not there. */
+NODISCARD enum err show_local_error(enum err e, const char *job, struct err_detail *d);
 
 /* A job's report on standard output. */
 NODISCARD enum err show_report(struct client *client, const char *job, bool json, struct err_detail *d);

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/parse.h"
+#include "common/utf8.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -23,6 +24,8 @@ struct watch {
     int exit_code;
     char state[16];
     struct err_detail cause;
+    struct err_detail waits; /* why it is queued, as told last */
+    size_t drawn;            /* columns of the bar that stands */
 };
 
 static volatile sig_atomic_t interrupts;
@@ -33,10 +36,10 @@ static void on_interrupt(int number)
     interrupts = interrupts + 1;
 }
 
-static int terminal_width(void)
+static size_t terminal_width(void)
 {
     struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 80;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
 /* 1234567 -> "1.23M": three figures. */
@@ -51,13 +54,19 @@ static const char *short_count(uint64_t n, char *out, size_t size)
     return out;
 }
 
-static void clear_bar(const struct watch *w)
+/* A terminal that became narrower has folded the bar: its upper lines go, too. */
+static void clear_bar(struct watch *w)
 {
-    if (w->terminal && !w->quiet)
-        fputs("\r\033[K", stderr);
+    if (!w->terminal || w->quiet)
+        return;
+    size_t above = w->drawn > 0 ? (w->drawn - 1) / terminal_width() : 0;
+    w->drawn = 0;
+    if (above > 0)
+        fprintf(stderr, "\033[%zuA", above);
+    fputs("\r\033[J", stderr);
 }
 
-static void draw_bar(const struct watch *w, const struct msg_watched *m)
+static void draw_bar(struct watch *w, const struct msg_watched *m)
 {
     if (!w->terminal || w->quiet || w->ended)
         return;
@@ -75,7 +84,19 @@ static void draw_bar(const struct watch *w, const struct msg_watched *m)
         short_count(m->ok_per_s, rate, sizeof rate);
     snprintf(line, sizeof line, "[%s] %" PRIu32 "/%" PRIu32 "  %s left  %s%s%s", bar, m->windows_done,
              m->windows_total, left, rate, rate[0] != '\0' ? "/s  " : "", msg_text(m->doing));
-    fprintf(stderr, "\r\033[K%.*s", terminal_width() - 1, line);
+    size_t len = strlen(utf8_clean(line, ""));
+    w->drawn = len < terminal_width() ? len : terminal_width() - 1;
+    fprintf(stderr, "%.*s", (int)w->drawn, line);
+}
+
+/* Why a job waits, once. */
+static void say_waits(struct watch *w, const char *why)
+{
+    if (strcmp(w->state, "queued") != 0 || why[0] == '\0' || strcmp(why, w->waits.text) == 0)
+        return;
+    err_set(&w->waits, ERR_BUSY, "%s", why);
+    if (!w->quiet)
+        fprintf(stderr, "queued: %s\n", why);
 }
 
 static void take_watched(void *arg, const struct msg *reply)
@@ -89,9 +110,14 @@ static void take_watched(void *arg, const struct msg *reply)
     w->exit_code = m->exit_code;
     snprintf(w->state, sizeof w->state, "%s", state);
     err_set(&w->cause, ERR_FAILED, "%s", msg_text(m->cause));
+    utf8_clean(w->cause.text, "\n");
     clear_bar(w);
-    for (size_t i = 0; i < m->lines.count && !w->quiet; i++)
-        fprintf(stderr, "%s\n", m->lines.items[i]);
+    for (size_t i = 0; i < m->lines.count && !w->quiet; i++) {
+        char *line = utf8_clean(mem_strdup(m->lines.items[i]), "\n"); /* may quote what a server said */
+        fprintf(stderr, "%s\n", line);
+        free(line);
+    }
+    say_waits(w, w->cause.text);
     w->next_line = m->next_line;
     draw_bar(w, m);
     fflush(stderr);
@@ -132,10 +158,46 @@ static enum err follow(struct watch *w, struct client *client, const struct watc
     return ERR_OK;
 }
 
+static void take_skipped(void *arg, const struct msg *reply)
+{
+    struct watch_options *o = arg;
+    if (reply->kind != MSG_WATCHED)
+        return;
+    o->from_line = reply->u.watched.next_line;
+    o->windows_done = reply->u.watched.windows_done;
+    o->windows_total = reply->u.watched.windows_total;
+}
+
+enum err watch_skip(struct client *client, struct watch_options *options, struct err_detail *d)
+{
+    enum err e = ERR_OK;
+    uint64_t before;
+    do {
+        before = options->from_line;
+        struct msg m;
+        msg_init(&m, MSG_WATCH);
+        mem_set_string(&m.u.watch.job, options->job);
+        m.u.watch.after_line = before;
+        e = client_call(client, &m, ANSWER_LIMIT_NS, take_skipped, options, d);
+        msg_fini(&m);
+    } while (e == ERR_OK && options->from_line != before);
+    return e;
+}
+
+/* "job X cancelled by 'me'", "job X failed: why" */
+static void say_end(const struct watch *w, const char *job)
+{
+    const char *cause = w->cause.text;
+    bool same = strncmp(cause, w->state, strlen(w->state)) == 0; /* the cause says it already */
+    fprintf(stderr, "splitbench: job %s %s%s%s\n", job, same ? "" : w->state,
+            same || cause[0] == '\0' ? "" : ": ", cause);
+}
+
 enum err watch_job(struct client *client, const struct watch_options *options, int *exit_code,
                    struct err_detail *d)
 {
-    struct watch w = {.quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1};
+    struct watch w = {
+        .next_line = options->from_line, .quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1};
     struct sigaction act = {.sa_handler = on_interrupt};
     struct sigaction old_int;
     struct sigaction old_term;
@@ -148,8 +210,7 @@ enum err watch_job(struct client *client, const struct watch_options *options, i
     clear_bar(&w);
     *exit_code = w.ended ? w.exit_code : CLI_EXIT_INFRA;
     if (e == ERR_OK && w.ended && (strcmp(w.state, "done") != 0 || w.exit_code != 0))
-        fprintf(stderr, "splitbench: job %s %s%s%s\n", options->job, w.state,
-                w.cause.text[0] != '\0' ? ": " : "", w.cause.text);
+        say_end(&w, options->job);
     if (e == ERR_OK && !w.ended)
         fprintf(stderr, "splitbench: job %s goes on; 'splitbench watch %s' follows it\n", options->job,
                 options->job);

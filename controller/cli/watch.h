@@ -10,7 +10,12 @@ struct watch_options {
     const char *job;
     bool quiet;          /* no lines, no bar */
     bool cancel_on_intr; /* ^C cancels the job and waits for its end; a second ^C leaves at once */
+    uint64_t from_line;  /* lines before this one are old */
+    uint32_t windows_done, windows_total; /* set by watch_skip */
 };
+
+/* Takes what a job has said until now as read. */
+NODISCARD enum err watch_skip(struct client *client, struct watch_options *options, struct err_detail *d);
 
 /* Returns when the job has ended, or when ^C asked to leave. `exit_code` is the job's own. */
 NODISCARD enum err watch_job(struct client *client, const struct watch_options *options, int *exit_code,

@@ -366,13 +366,26 @@ bool reader_get_argv(struct experiment_reader *r, const struct json_value *v, st
     return problems == r->problems->count + r->dropped;
 }
 
+/* "pool=sut", alone or first in a list, is how the agent's command line says it: shown as the object it
+ * means. */
+static bool refuse_labels(struct experiment_reader *r, const struct json_value *v)
+{
+    const struct json_value *word = v->kind == JSON_ARRAY ? v->child : v;
+    const char *text = word != NULL && word->kind == JSON_STRING ? word->text : "";
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || strlen(text) > LIMIT_NAME_BYTES || strpbrk(text, "\"\\") != NULL)
+        return reader_refuse(r, v, "an object of labels, like { \"pool\": \"sut\" }");
+    return reader_refuse(r, v, "an object of labels: { \"%.*s\": \"%s\" }", (int)(equals - text), text,
+                         equals + 1);
+}
+
 bool reader_get_labels(struct experiment_reader *r, const struct json_value *v, struct experiment_label **out,
                        size_t *count)
 {
     if (v == NULL)
         return true;
     if (v->kind != JSON_OBJECT)
-        return reader_refuse(r, v, "an object of labels, like { \"pool\": \"lab1\" }");
+        return refuse_labels(r, v);
     if (v->count > MSG_LABELS_MAX) {
         reader_problem(r, v, "has %zu labels, at most %u are allowed", v->count, MSG_LABELS_MAX);
         return false;

@@ -39,8 +39,8 @@ static enum err write_head(const struct experiment *e, const struct design *d, s
     char gap[TIME_BYTES];
     return buf_printf(out,
                       "%s: %zu target%s x %zu cell%s x %" PRIu32 " round%s = %zu windows, %s\n"
-                      "order %s, cooldown %s, gap %s, a fresh process per %s; starting servers and checks "
-                      "come on top\n\n",
+                      "order %s, cooldown %s, gap %s, a fresh process per %s\n"
+                      "starting servers and checks come on top\n\n",
                       e->name, e->target_count, e->target_count == 1 ? "" : "s",
                       d->cell_count / e->target_count, d->cell_count == e->target_count ? "" : "s",
                       e->design.rounds, e->design.rounds == 1 ? "" : "s", d->window_count,
@@ -85,8 +85,8 @@ static void write_windows(struct json_writer *w, const struct experiment *e, con
         json_write_object(w, NULL);
         json_write_u64(w, "index", window->index);
         json_write_u64(w, "cell", window->cell);
-        json_write_u64(w, "round", window->round);
-        json_write_u64(w, "slot", window->slot);
+        json_write_u64(w, "round", window->round + UINT64_C(1));
+        json_write_u64(w, "slot", window->slot + UINT64_C(1));
         json_write_string(w, "target", e->targets[cell->target].name);
         json_write_string(w, "workload", load->name);
         json_write_u64(w, "connections", cell->connections);

@@ -89,18 +89,18 @@ static enum err say_what_is_short(struct matching *m, size_t seat, struct err_de
 {
     char labels[256];
     const struct fleet_want *want = m->seat_want[seat];
+    const char *plural = want->count == 1 ? "" : "s";
     labels_text(want, labels, sizeof(labels));
     size_t ignored = 0;
     m->whole_fleet = true;
     if (match(m, &ignored))
-        return err_set(d, ERR_BUSY,
-                       "waiting for hosts: role '%s' needs %u agent(s)%s, which are busy or away", want->role,
-                       want->count, labels);
+        return err_set(d, ERR_BUSY, "waiting for hosts: role '%s' needs %u agent%s%s; busy or away",
+                       want->role, want->count, plural, labels);
     return err_set(
         d, ERR_NOT_FOUND,
-        "waiting for hosts: role '%s' needs %u agent(s)%s; this controller has not seen enough of them "
+        "waiting for hosts: role '%s' needs %u agent%s%s; this controller has not seen enough of them "
         "(`splitbench hosts` lists those it has)",
-        want->role, want->count, labels);
+        want->role, want->count, plural, labels);
 }
 
 static void take(struct matching *m, const char *job, struct fleet_host *out)

@@ -1,6 +1,7 @@
 #include "controller/report/table.h"
 
 #include "common/mem.h"
+#include "common/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,41 +26,12 @@ void table_fini(struct table *t)
     *t = (struct table){0};
 }
 
-/* Length of the UTF-8 sequence at `p`, 0 when it is not one. */
-static size_t sequence(const char *p)
-{
-    unsigned char c = (unsigned char)*p;
-    size_t len = c < 0x80                ? 1
-                 : c >= 0xc2 && c < 0xe0 ? 2
-                 : c >= 0xe0 && c < 0xf0 ? 3
-                 : c >= 0xf0 && c < 0xf5 ? 4
-                                         : 0;
-    for (size_t i = 1; i < len; i++)
-        if (((unsigned char)p[i] & 0xc0) != 0x80)
-            return 0;
-    return len;
-}
-
-/* Takes the text over; what could command a terminal (C0, DEL, C1, broken UTF-8) becomes blanks. */
-static char *cleaned(char *text)
-{
-    for (char *p = text; *p != '\0';) {
-        size_t len = sequence(p);
-        unsigned char c = (unsigned char)*p;
-        bool c1 = len == 2 && c == 0xc2 && (unsigned char)p[1] < 0xa0;
-        if (len == 0 || c < 0x20 || c == 0x7f || c1)
-            memset(p, ' ', c1 ? 2 : 1);
-        p += len != 0 ? len : 1;
-    }
-    return text;
-}
-
 void table_add_row(struct table *t, const char *name)
 {
     size_t old = t->row_count * t->column_count;
     t->cells = mem_realloc(t->cells, old + t->column_count, sizeof(*t->cells));
     memset(t->cells + old, 0, t->column_count * sizeof(*t->cells));
-    t->cells[old] = cleaned(mem_strdup(name));
+    t->cells[old] = utf8_clean(mem_strdup(name), "");
     t->row_count++;
 }
 
@@ -74,7 +46,7 @@ void table_set(struct table *t, size_t column, const char *fmt, ...)
     va_end(ap);
     must(n >= 0);
     free(*cell);
-    *cell = cleaned(text);
+    *cell = utf8_clean(text, "");
 }
 
 static bool continues(char c)
@@ -107,11 +79,11 @@ char *table_shorten(const char *text, size_t width)
     size_t have = table_text_width(text);
     must(width > 2);
     if (have <= width)
-        return cleaned(mem_strdup(text));
+        return utf8_clean(mem_strdup(text), "");
     size_t head = (width - 2) / 2;
     size_t tail = width - 2 - head;
-    return cleaned(
-        mem_printf("%.*s..%s", (int)offset_of(text, head), text, text + offset_of(text, have - tail)));
+    return utf8_clean(
+        mem_printf("%.*s..%s", (int)offset_of(text, head), text, text + offset_of(text, have - tail)), "");
 }
 
 static enum err write_name(const char *name, size_t width, struct buf *out)
@@ -232,7 +204,7 @@ enum err table_write(const struct table *t, unsigned width, struct buf *out)
 
 enum err table_wrap(const char *lead, size_t indent, const char *text, unsigned width, struct buf *out)
 {
-    char *copy = cleaned(mem_strdup(text));
+    char *copy = utf8_clean(mem_strdup(text), "");
     size_t column = table_text_width(lead);
     enum err e = buf_append_text(out, lead);
     if (e == ERR_OK && column < indent)

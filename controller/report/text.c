@@ -407,6 +407,16 @@ static void put_targets(struct page *p)
     put_labels(p);
 }
 
+/* Without "check 'NAME' failed: ", which the line says itself. */
+static const char *without_check(const char *why, const char *check)
+{
+    char *lead = mem_printf("check '%s' failed: ", check);
+    size_t len = strlen(lead);
+    bool there = strncmp(why, lead, len) == 0;
+    free(lead);
+    return there ? why + len : why;
+}
+
 static void put_failures(struct page *p)
 {
     bool any = false;
@@ -421,7 +431,7 @@ static void put_failures(struct page *p)
         if (t->withheld)
             wrap_owned(p, "  !", 4,
                        mem_printf("%s has no number: check \"%s\" failed in round %u: %s", target_name(p, i),
-                                  t->failed_check, t->failed_round + 1, why));
+                                  t->failed_check, t->failed_round + 1, without_check(why, t->failed_check)));
         else
             wrap_owned(p, "  !", 4,
                        mem_printf("%s failed in %zu of %zu runs, first in round %u: %s", target_name(p, i),
@@ -465,7 +475,7 @@ static void put_chance(struct page *p)
     double chance = 2;
     for (size_t k = 1; k <= n; k++)
         chance *= (double)k / (double)(n + k);
-    wrap_owned(p, "  -8.0%", 14,
+    wrap_owned(p, "  -N%", 14,
                chance >= 0.001
                    ? mem_printf("behind the best: none of its rounds reached the slowest round of the best; "
                                 "with %zu rounds, two equal servers would look so in %.2g%% of cases",

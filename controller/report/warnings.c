@@ -28,6 +28,12 @@ static const char *plural(uint64_t n)
 
 /* ---- what is missing ------------------------------------------------------------------------------- */
 
+/* A local run works where its files lie; a lab's works on copies. */
+static bool is_local(const struct store_job *job)
+{
+    return job->base_dir != NULL && job->base_dir[0] != '\0';
+}
+
 static void warn_of_state(struct report *r)
 {
     const struct store_job *job = &r->results.job;
@@ -37,6 +43,8 @@ static void warn_of_state(struct report *r)
     size_t len = strlen(cause);
     if (cause[len - 1] == '.') /* the sentence goes on */
         cause[len - 1] = '\0';
+    char *resume = mem_printf("`splitbench resume %s%s` goes on.", is_local(job) ? "--local " : "", job->id);
+    const char *cancelled = strncmp(cause, "cancelled", 9) == 0 ? "" : "cancelled: ";
     char *windows = missing != 0
                         ? mem_printf(" %zu of %zu windows are missing.", missing, r->design->window_count)
                         : mem_strdup("");
@@ -47,13 +55,12 @@ static void warn_of_state(struct report *r)
         break;
     case STORE_JOB_FAILED:
         if (missing != 0)
-            warn(r, "NOT COMPLETE: the job failed: %s.%s `splitbench resume %s` goes on.", cause, windows,
-                 job->id);
+            warn(r, "NOT COMPLETE: the job failed: %s.%s %s", cause, windows, resume);
         else
             warn(r, "The job failed: %s.", cause);
         break;
     case STORE_JOB_CANCELLED:
-        warn(r, "NOT COMPLETE: the job was cancelled: %s.%s", cause, windows);
+        warn(r, "NOT COMPLETE: the job was %s%s.%s %s", cancelled, cause, windows, resume);
         break;
     case STORE_JOB_DONE:
         if (missing != 0)
@@ -63,6 +70,7 @@ static void warn_of_state(struct report *r)
         break;
     }
     free(windows);
+    free(resume);
     free(cause);
 }
 

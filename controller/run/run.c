@@ -121,8 +121,8 @@ static enum err verify_all(struct run *r, struct err_detail *d)
         if (e == ERR_OK && r->server->up)
             e = run_stop_target(r, d);
         if (e == ERR_OK && !r->targets[t].failed)
-            e = run_say(r, d, "target '%s': started, answered %zu checks as expected, stopped",
-                        r->e->targets[t].name, r->e->check_count);
+            e = run_say(r, d, "target '%s': started, answered %zu check%s as expected, stopped",
+                        r->e->targets[t].name, r->e->check_count, r->e->check_count == 1 ? "" : "s");
     }
     return e;
 }

@@ -214,7 +214,9 @@ static enum err send_files_to(struct run *r, struct blobs *blobs, uint32_t host,
         e = send_file(r, blobs, host, &reply.event.u.files.items[i], d);
         bytes += f ? f->size_bytes - reply.event.u.files.items[i].have_bytes : 0;
     }
-    if (e == ERR_OK)
+    if (e == ERR_OK && reply.event.u.files.count == 0)
+        e = run_say(r, d, "files: %zu, all at '%s' already", r->o->files->count, run_agent_name(r, host));
+    else if (e == ERR_OK)
         e = run_say(r, d, "files: %zu of %zu sent to '%s', %llu bytes", reply.event.u.files.count,
                     r->o->files->count, run_agent_name(r, host), (unsigned long long)bytes);
     run_reply_fini(&reply);

@@ -1,5 +1,6 @@
 /* The agent's command line: what is taken, what is refused and with which words. */
 #include "agent/invocation.h"
+#include "common/address.h"
 #include "common/mem.h"
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ static void test_addresses(void **state)
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         char *out = NULL;
         struct err_detail d = {""};
-        if (invocation_parse_address(good[i].in, &out, &d) != ERR_OK)
+        if (address_parse(good[i].in, &out, &d) != ERR_OK)
             fail_msg("%s: %s", good[i].in, d.text);
         assert_string_equal(out, good[i].out);
         free(out);
@@ -56,7 +57,7 @@ static void test_addresses(void **state)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         char *out = NULL;
         struct err_detail d = {""};
-        if (invocation_parse_address(bad[i], &out, &d) != ERR_INVALID)
+        if (address_parse(bad[i], &out, &d) != ERR_INVALID)
             fail_msg("\"%s\" was taken", bad[i]);
         assert_null(out);
         assert_string_not_equal(d.text, "");

@@ -450,11 +450,18 @@ static void test_an_incomplete_job_says_so_first(void **state)
     r = build(lab);
     assert_string_equal(r->warnings.items[0],
                         "NOT COMPLETE: the job failed: sut1 is silent. 9 of 18 windows are "
-                        "missing. `splitbench resume j1` goes on.");
+                        "missing. `splitbench resume --local j1` goes on.");
     report_free(r);
     assert_int_equal(store_set_job_state(lab->store, "j1", STORE_JOB_CANCELLED, "by ann", 3, NULL), ERR_OK);
     r = build(lab);
     assert_true(warned(r, "NOT COMPLETE: the job was cancelled: by ann"));
+    report_free(r);
+    assert_int_equal(
+        store_set_job_state(lab->store, "j1", STORE_JOB_CANCELLED, "cancelled by 'ann'", 3, NULL), ERR_OK);
+    r = build(lab);
+    assert_string_equal(r->warnings.items[0],
+                        "NOT COMPLETE: the job was cancelled by 'ann'. 9 of 18 windows are missing. "
+                        "`splitbench resume --local j1` goes on.");
     report_free(r);
     end_job(lab); /* done, but a target never came up */
     r = build(lab);

@@ -240,7 +240,10 @@ static void test_a_job_from_files_to_cancel_and_resume(void **state)
     assert_int_equal(watch(f, "j1"), ERR_OK);
     assert_string_equal(f->reply.u.watched.state, "queued");
     assert_non_null(strstr(f->reply.u.watched.doing, "role 'server'"));
+    assert_non_null(strstr(f->reply.u.watched.cause, "waiting for hosts: role 'server' needs 1 agent"));
     assert_int_equal(f->reply.u.watched.windows_total, 1);
+    assert_int_equal(ask(f, MSG_ASK_STATUS, "j1", "", 0), ERR_OK);
+    assert_non_null(strstr(f->reply.u.answer.text, "\"cause\": \"waiting for hosts: role 'server'"));
     assert_int_equal(ask(f, MSG_ASK_CANCEL, "j1", "", 0), ERR_OK);
     await_state(f, "j1", "cancelled");
     assert_string_equal(f->reply.u.watched.cause, "cancelled by 'tester'");

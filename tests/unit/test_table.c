@@ -1,5 +1,7 @@
 #include "controller/report/table.h"
 
+#include "common/utf8.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -142,6 +144,15 @@ static void test_wrap(void **state)
 }
 
 /* ESC, BEL, CR, the C1 "CSI" in UTF-8, and bytes that are no UTF-8 never reach a terminal. */
+static void test_clean_keeps_what_it_is_told(void **state)
+{
+    (void)state;
+    char text[] = "a\033[31mb\nc\x7f\xc2\x9b"
+                  "d\xff\xc3\xa4\t";
+    assert_string_equal(utf8_clean(text, "\n"), "a [31mb\nc   d \xc3\xa4 ");
+    assert_string_equal(utf8_clean(text, ""), "a [31mb c   d \xc3\xa4 ");
+}
+
 static void test_nothing_commands_the_terminal(void **state)
 {
     (void)state;
@@ -173,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_shorten),
         cmocka_unit_test(test_a_full_buffer_is_an_error),
         cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_clean_keeps_what_it_is_told),
         cmocka_unit_test(test_nothing_commands_the_terminal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
