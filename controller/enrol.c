@@ -59,6 +59,12 @@ static void on_enrolled(void *arg)
         msg_init(&m, MSG_ENROLLED);
         m.u.enrolled.certificate_pem = e->certificate_pem;
         log_info("enrolled", "name=%s role=%s", e->name, msg_role_name(e->role));
+        if (e->role == MSG_ROLE_AGENT) {
+            char *cause = mem_printf("agent '%s' was enrolled anew, which ended its session", e->name);
+            fleet_revoke(e->server->fleet, e->name, cause);
+            free(cause);
+        }
+        server_drop_peers(e->server, e->name, "a newer certificate took its place");
         link_answer(&e->request, &m);
     } else {
         log_warn("enrolment_refused", "name=%s why=\"%s\"", e->name, e->detail.text);

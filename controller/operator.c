@@ -369,6 +369,9 @@ static void answer_ask(struct operator_work *w)
     }
     if (m->kind == MSG_ASK_REVOKE) {
         log_info("revoked", "name=%s by=%s", msg_text(m->arg), w->who);
+        char cause[512];
+        snprintf(cause, sizeof(cause), "agent '%.200s' was revoked by '%.200s'", msg_text(m->arg), w->who);
+        fleet_revoke(w->server->fleet, msg_text(m->arg), cause);
         server_drop_peers(w->server, msg_text(m->arg), "its certificate was revoked");
     }
     answer_piece(&w->request, w->text, w->text_len, m->offset);

@@ -145,7 +145,7 @@ enum msg_command_kind {
 
 struct msg_job_open {
     char *role;     /* the experiment's word for this host: "server", "load", ... */
-    bool workspace; /* relative directories are below the job's workspace; else they must be absolute */
+    bool workspace; /* the job has a workspace here; without one every directory must be absolute */
 };
 
 struct msg_file {
@@ -183,7 +183,7 @@ struct msg_start {
     char *label;   /* for logs and messages: "nginx", "build nginx" */
     struct msg_strings argv;
     struct msg_strings env; /* "KEY=value", added to the agent's own */
-    char *dir;              /* "" = the workspace, or the agent's own directory */
+    char *dir;              /* "" = the workspace */
     char *cpus;             /* "" = no pinning */
     enum msg_ready_kind ready;
     char *ready_host; /* "" = 127.0.0.1 */

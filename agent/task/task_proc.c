@@ -391,22 +391,19 @@ static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns,
 /* Absolute directory to run in; the caller frees. */
 static enum err find_dir(const struct task *t, const char *dir, char **out, struct err_detail *d)
 {
-    const char *home = t->workspace != NULL ? workspace_dir(t->workspace) : t->state_dir;
     enum err e = ERR_OK;
     if (dir[0] == '/') {
         *out = mem_strdup(dir);
-    } else if (dir[0] == '\0' || (strcmp(dir, ".") == 0 && t->workspace != NULL)) {
-        *out = mem_strdup(home);
-    } else if (t->workspace == NULL) {
-        e = err_set(
-            d, ERR_INVALID,
-            "directory \"%.300s\" is relative, but no files were sent to this host: give the experiment "
-            "`files`, or an absolute directory that is there already",
-            dir);
+    } else if (t->workspace == NULL) { /* never beside the agent's own files */
+        e = err_set(d, ERR_INVALID,
+                    "directory \"%.300s\" is below the job's workspace, but the job has none on this host",
+                    dir);
+    } else if (dir[0] == '\0' || strcmp(dir, ".") == 0) {
+        *out = mem_strdup(workspace_dir(t->workspace));
     } else {
         e = jail_check_path(dir, d);
         if (e == ERR_OK)
-            *out = mem_printf("%s/%s", home, dir);
+            *out = mem_printf("%s/%s", workspace_dir(t->workspace), dir);
     }
     return e;
 }

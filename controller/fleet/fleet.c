@@ -160,6 +160,15 @@ void fleet_gone(struct fleet *f, void *peer)
     }
 }
 
+void fleet_revoke(struct fleet *f, const char *name, const char *cause)
+{
+    size_t i = position_of(f, name);
+    if (i == f->agent_count || strcmp(f->agents[i]->name, name) != 0)
+        return;
+    if (f->agents[i]->state != FLEET_FREE)
+        lose(f, f->agents[i], cause);
+}
+
 void fleet_poll(struct fleet *f, struct fleet_agent *a, void *request, uint64_t acked_command,
                 uint64_t now_ns)
 {

@@ -88,6 +88,8 @@ NODISCARD enum err fleet_hello(struct fleet *f, void *peer, const struct msg_hel
                                const char *address, uint64_t now_ns, struct fleet_agent **out,
                                uint64_t *acked_event, struct err_detail *d);
 void fleet_gone(struct fleet *f, void *peer);
+/* It may not come back: the job that it works for fails at once with `cause`. Unknown names are fine. */
+void fleet_revoke(struct fleet *f, const char *name, const char *cause);
 void fleet_poll(struct fleet *f, struct fleet_agent *a, void *request, uint64_t acked_command,
                 uint64_t now_ns);
 void fleet_push(struct fleet *f, struct fleet_agent *a, void *request, const struct msg_push *push,

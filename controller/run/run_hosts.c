@@ -100,7 +100,7 @@ enum err run_open_hosts(struct run *r, struct err_detail *d)
     for (uint32_t i = 0; i < count; i++) {
         struct msg_command c = {.kind = MSG_COMMAND_JOB_OPEN};
         c.u.job_open.role = r->o->hosts[i].role;
-        c.u.job_open.workspace = r->o->files->count > 0 && i == r->server_host;
+        c.u.job_open.workspace = i == r->server_host; /* its programs run there, files or not */
         run_ask(r, i, &c, "open the job", &replies[i]);
     }
     enum err e = run_await(r, replies, count, RUN_COMMAND_NS, d);

@@ -163,14 +163,14 @@ NODISCARD enum err store_get_lines(struct store *s, const char *job, uint64_t af
 /* Enrolment tokens (by hash) and certificates. */
 NODISCARD enum err store_add_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
                                    uint64_t expires_wall_ns, struct err_detail *d);
-/* Uses it up in one transaction: ERR_NOT_FOUND unknown, ERR_EXISTS used before, ERR_TIMEOUT expired,
- * ERR_DENIED made for another role (it is not used up then). */
+/* Uses it up in one transaction. ERR_DENIED: unknown, used before, expired, or made for another role.
+ * ERR_EXISTS: a certificate of another role that was not taken back has this name. It is not used up then. */
 NODISCARD enum err store_use_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], const char *name,
                                    enum msg_role role, struct err_detail *d);
 /* Every certificate issued up to now; later ones of the same name are good. ERR_NOT_FOUND: there was none. */
 NODISCARD enum err store_revoke(struct store *s, const char *name, struct err_detail *d);
-/* ERR_EXISTS: the serial is taken. Every certificate that may connect must be added, the controller's
- * operator certificates too. */
+/* Takes the place of earlier ones of this name and role, which are revoked. ERR_EXISTS: the serial is taken.
+ * Every certificate that may connect must be added, the controller's operator certificates too. */
 NODISCARD enum err store_add_certificate(struct store *s, const char *serial, const char *name,
                                          enum msg_role role, struct err_detail *d);
 /* ERR_NOT_FOUND: never issued here (refuse it too). */

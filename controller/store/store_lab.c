@@ -25,7 +25,7 @@ static enum err judge_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES],
     if (!store_rows_next(&rows)) {
         enum err failed = store_rows_fini(&rows, d);
         return failed != ERR_OK ? failed
-                                : err_set(d, ERR_NOT_FOUND, "unknown token: `splitbench token` makes one");
+                                : err_set(d, ERR_DENIED, "unknown token: `splitbench token` makes one");
     }
     char *allowed = store_column_text(&rows, 0);
     uint64_t expires = store_column_u64(&rows, 1);
@@ -36,10 +36,10 @@ static enum err judge_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES],
     if (e != ERR_OK)
         goto out;
     if (used != 0)
-        e = err_set(d, ERR_EXISTS, "the token was used at %s by %s: every token works once",
+        e = err_set(d, ERR_DENIED, "the token was used at %s by %s: every token works once",
                     clock_wall_text(used, when), used_by);
     else if (clock_wall_ns() >= expires)
-        e = err_set(d, ERR_TIMEOUT, "the token expired at %s: make a new one with `splitbench token`",
+        e = err_set(d, ERR_DENIED, "the token expired at %s: make a new one with `splitbench token`",
                     clock_wall_text(expires, when));
     else if (strcmp(allowed, msg_role_name(role)) != 0)
         e = err_set(d, ERR_DENIED, "the token is for an %s, not for an %s", allowed, msg_role_name(role));
@@ -49,13 +49,34 @@ out:
     return e;
 }
 
+/* One name, one party: taking the name of another role back would shut out both. */
+static enum err judge_name(struct store *s, const char *name, enum msg_role role, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(
+        &rows, s,
+        "SELECT role FROM certificates WHERE name = ? AND role <> ? AND revoked_wall_ns = 0 LIMIT 1",
+        STORE_VALUES(store_text(name), store_text(msg_role_name(role))));
+    char *holder = store_rows_next(&rows) ? store_column_text(&rows, 0) : NULL;
+    enum err e = store_rows_fini(&rows, d);
+    if (e == ERR_OK && holder != NULL)
+        e = err_set(d, ERR_EXISTS,
+                    "the name '%s' belongs to an %s: choose another one, or take it back with "
+                    "`splitbench revoke %s`",
+                    name, holder, name);
+    free(holder);
+    return e;
+}
+
 enum err store_use_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], const char *name,
                          enum msg_role role, struct err_detail *d)
 {
     enum err e = store_begin(s, d);
     if (e != ERR_OK)
         return e;
-    e = judge_token(s, hash, role, d);
+    e = judge_token(s, hash, role, d); /* first: strangers do not learn names */
+    if (e == ERR_OK)
+        e = judge_name(s, name, role, d);
     if (e == ERR_OK)
         e = store_run(
             s, "UPDATE tokens SET used_wall_ns = ?, used_by = ? WHERE hash = ?",
@@ -67,12 +88,22 @@ enum err store_add_certificate(struct store *s, const char *serial, const char *
                                struct err_detail *d)
 {
     must(role != MSG_ROLE_NONE && (unsigned)role < MSG_ROLE_COUNT);
-    enum err e =
-        store_run(s, "INSERT INTO certificates (serial, name, role, issued_wall_ns) VALUES (?, ?, ?, ?)",
-                  STORE_VALUES(store_text(serial), store_text(name), store_text(msg_role_name(role)),
-                               store_u64(clock_wall_ns())),
-                  d);
-    return e == ERR_EXISTS ? err_set(d, e, "certificate serial %s was issued before", serial) : e;
+    const char *word = msg_role_name(role);
+    uint64_t now_ns = clock_wall_ns();
+    enum err e = store_begin(s, d);
+    if (e != ERR_OK)
+        return e;
+    e = store_run(s,
+                  "UPDATE certificates SET revoked_wall_ns = ? WHERE name = ? AND role = ?"
+                  " AND revoked_wall_ns = 0",
+                  STORE_VALUES(store_u64(now_ns), store_text(name), store_text(word)), d);
+    if (e == ERR_OK)
+        e = store_run(s, "INSERT INTO certificates (serial, name, role, issued_wall_ns) VALUES (?, ?, ?, ?)",
+                      STORE_VALUES(store_text(serial), store_text(name), store_text(word), store_u64(now_ns)),
+                      d);
+    if (e == ERR_EXISTS)
+        e = err_set(d, e, "certificate serial %s was issued before", serial);
+    return store_end(s, e, d);
 }
 
 enum err store_revoke(struct store *s, const char *name, struct err_detail *d)

@@ -313,6 +313,24 @@ static void test_silence_beyond_the_lease(void **state)
     assert_int_equal(reserve(f, "k", "sut", hosts), ERR_BUSY);
 }
 
+static void test_a_revoked_agent_fails_its_job(void **state)
+{
+    struct fixture *f = *state;
+    struct fleet_agent *a, *b;
+    open_pair(f, &a, &b);
+    fleet_revoke(f->fleet, "nobody", "agent 'nobody' was revoked");
+    fleet_revoke(f->fleet, "aa", "agent 'aa' was revoked");
+    assert_int_equal(f->seen.lost, 0);
+    fleet_revoke(f->fleet, "b", "agent 'b' was revoked by 'ann'");
+    assert_int_equal(f->seen.lost, 1);
+    assert_int_equal(f->seen.event_host, 1);
+    assert_string_equal(f->seen.job, "j");
+    assert_string_equal(f->seen.cause, "agent 'b' was revoked by 'ann'");
+    assert_int_equal(command(f, b, "j", MSG_COMMAND_SAMPLE, 5), ERR_CLOSED);
+    fleet_revoke(f->fleet, "b", "again");
+    assert_int_equal(f->seen.lost, 1);
+}
+
 static void test_a_short_cut_loses_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -557,6 +575,7 @@ int main(void)
         TEST(test_one_answer_stays_below_the_frame),
         TEST(test_polls_are_held_and_renew_the_lease),
         TEST(test_silence_beyond_the_lease),
+        TEST(test_a_revoked_agent_fails_its_job),
         TEST(test_a_short_cut_loses_nothing),
         TEST(test_a_new_incarnation_fails_the_job),
         TEST(test_a_lapsed_lease_is_noticed),

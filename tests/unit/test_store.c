@@ -458,14 +458,40 @@ static void test_tokens_work_once(void **state)
     assert_int_equal(store_add_token(p->store, good, MSG_ROLE_AGENT, now + 3600 * NS_PER_S, NULL), ERR_OK);
     assert_int_equal(store_add_token(p->store, good, MSG_ROLE_AGENT, now, NULL), ERR_EXISTS);
     assert_int_equal(store_add_token(p->store, old, MSG_ROLE_AGENT, now - 1, NULL), ERR_OK);
-    assert_int_equal(store_use_token(p->store, unknown, "a", MSG_ROLE_AGENT, &d), ERR_NOT_FOUND);
-    assert_int_equal(store_use_token(p->store, old, "a", MSG_ROLE_AGENT, &d), ERR_TIMEOUT);
+    assert_int_equal(store_use_token(p->store, unknown, "a", MSG_ROLE_AGENT, &d), ERR_DENIED);
+    assert_int_equal(store_use_token(p->store, old, "a", MSG_ROLE_AGENT, &d), ERR_DENIED);
     assert_non_null(strstr(d.text, "expired"));
     assert_int_equal(store_use_token(p->store, good, "a", MSG_ROLE_OPERATOR, &d), ERR_DENIED);
     assert_int_equal(store_use_token(p->store, good, "box1", MSG_ROLE_AGENT, &d), ERR_OK);
     reopen(p);
-    assert_int_equal(store_use_token(p->store, good, "a", MSG_ROLE_AGENT, &d), ERR_EXISTS);
+    assert_int_equal(store_use_token(p->store, good, "a", MSG_ROLE_AGENT, &d), ERR_DENIED);
     assert_non_null(strstr(d.text, "box1"));
+}
+
+static void test_a_name_belongs_to_one_role(void **state)
+{
+    struct place *p = *state;
+    uint8_t token[MSG_HASH_BYTES] = {1};
+    struct err_detail d;
+    bool revoked = true;
+    uint64_t later = clock_wall_ns() + 3600 * NS_PER_S;
+    assert_int_equal(store_add_token(p->store, token, MSG_ROLE_OPERATOR, later, NULL), ERR_OK);
+    assert_int_equal(store_add_certificate(p->store, "01", "ann", MSG_ROLE_AGENT, NULL), ERR_OK);
+    assert_int_equal(store_use_token(p->store, token, "ann", MSG_ROLE_OPERATOR, &d), ERR_EXISTS);
+    assert_non_null(strstr(d.text, "'ann' belongs to an agent"));
+    assert_int_equal(store_revoke(p->store, "ann", NULL), ERR_OK);
+    assert_int_equal(store_use_token(p->store, token, "ann", MSG_ROLE_OPERATOR, NULL), ERR_OK);
+    /* The same role again: the newest is the good one. */
+    assert_int_equal(store_add_certificate(p->store, "02", "ann", MSG_ROLE_OPERATOR, NULL), ERR_OK);
+    assert_int_equal(store_add_certificate(p->store, "03", "ann", MSG_ROLE_OPERATOR, NULL), ERR_OK);
+    assert_int_equal(store_is_revoked(p->store, "02", &revoked, NULL), ERR_OK);
+    assert_true(revoked);
+    assert_int_equal(store_is_revoked(p->store, "03", &revoked, NULL), ERR_OK);
+    assert_false(revoked);
+    /* A certificate that cannot be added takes nothing back. */
+    assert_int_equal(store_add_certificate(p->store, "03", "ann", MSG_ROLE_OPERATOR, NULL), ERR_EXISTS);
+    assert_int_equal(store_is_revoked(p->store, "03", &revoked, NULL), ERR_OK);
+    assert_false(revoked);
 }
 
 static void test_revocation_ends_what_was_issued(void **state)
@@ -823,6 +849,7 @@ int main(void)
         STORE_TEST(test_runs_keep_the_hosts_they_ran_on),
         STORE_TEST(test_failed_runs_keep_cause_and_log),
         STORE_TEST(test_late_events_are_kept_once),
+        STORE_TEST(test_a_name_belongs_to_one_role),
         STORE_TEST(test_tokens_work_once),
         STORE_TEST(test_revocation_ends_what_was_issued),
         STORE_TEST(test_foreign_files_are_refused),

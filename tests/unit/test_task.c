@@ -472,8 +472,10 @@ static void test_relative_directory_needs_a_workspace(void **state)
     close_task(f);
     open_task(f, false);
     struct msg_start s = {.proc = 1, .label = word("x"), .dir = word("apps")};
-    expect_done(wait_answer(f, start_shell(f, s, "true")), ERR_INVALID,
-                "is relative, but no files were sent");
+    expect_done(wait_answer(f, start_shell(f, s, "true")), ERR_INVALID, "the job has none on this host");
+    s.proc = 2;
+    s.dir = NULL; /* never the agent's own directory */
+    expect_done(wait_answer(f, start_shell(f, s, "true")), ERR_INVALID, "the job has none on this host");
     struct msg_command files = {.kind = MSG_COMMAND_FILES};
     expect_done(wait_answer(f, give(f, &files)), ERR_STATE, "no workspace");
 }
