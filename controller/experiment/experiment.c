@@ -1,6 +1,7 @@
 #include "controller/experiment/experiment.h"
 
 #include "controller/experiment/experiment_reader.h"
+#include "controller/experiment/files.h"
 
 #include "common/buf.h"
 #include "common/mem.h"
@@ -140,9 +141,12 @@ static void read_files(struct experiment_reader *r, const struct json_value *v, 
         char *glob = NULL;
         if (!reader_get_string(r, g, LIMIT_PATH_BYTES - 1, &glob))
             continue;
+        struct err_detail d;
         if (!is_inside(glob))
             reader_refuse(r, g,
                           "a pattern below the experiment file: no leading /, no empty part, no . or ..");
+        else if (r->base_dir != NULL && files_match(r->base_dir, glob, &d) != ERR_OK)
+            reader_problem(r, g, "%s", d.text);
         e->files.items[e->files.count++] = glob;
     }
 }
@@ -193,11 +197,13 @@ static struct json_value *parse_text(struct experiment_reader *r, const char *te
 
 static void finish(struct experiment_reader *r, struct experiment *e)
 {
-    char text[READER_TEXT_BYTES];
+    char text[2 * READER_TEXT_BYTES];
     e->resolved_json = experiment_write(e);
     size_t len = strlen(e->resolved_json);
     if (len == 0 || len > LIMIT_RESOLVED_BYTES) {
-        snprintf(text, sizeof text, "has over %u bytes with variables and bodies filled in",
+        snprintf(text, sizeof text,
+                 "with variables, defaults and bodies filled in it has over %u bytes, which is the limit: "
+                 "send smaller bodies, or split it",
                  LIMIT_RESOLVED_BYTES);
         reader_problem_at(r, 0, 0, text);
     }

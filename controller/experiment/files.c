@@ -228,6 +228,24 @@ static enum err describe(struct collector *c, const char *path, uint64_t *left_b
     return e;
 }
 
+/* Adds what the glob in `c` matches, which must be something. */
+static enum err match(struct collector *c)
+{
+    size_t before = c->count;
+    enum err e = walk(c, "", c->glob, 0);
+    if (e == ERR_OK && c->count == before)
+        e = err_set(c->d, ERR_NOT_FOUND, "\"%s\" matches nothing below %s", c->glob, c->base_dir);
+    return e;
+}
+
+enum err files_match(const char *base_dir, const char *glob, struct err_detail *d)
+{
+    struct collector c = {.base_dir = base_dir, .glob = glob, .d = d};
+    enum err e = match(&c);
+    mem_free_strings(&c.paths, &c.count);
+    return e;
+}
+
 enum err files_collect(const struct experiment *e, struct msg_files *out, struct err_detail *d)
 {
     struct collector c = {.base_dir = e->base_dir, .d = d};
@@ -235,12 +253,10 @@ enum err files_collect(const struct experiment *e, struct msg_files *out, struct
     uint64_t left_bytes = LIMIT_FILE_BYTES;
     enum err err = ERR_OK;
     for (size_t i = 0; err == ERR_OK && i < e->files.count; i++) {
-        size_t before = c.count;
         c.glob = e->files.items[i];
-        err = walk(&c, "", c.glob, 0);
-        if (err == ERR_OK && c.count == before)
-            err = err_set(d, ERR_NOT_FOUND, "files[%zu]: \"%s\" matches nothing below %s", i, c.glob,
-                          c.base_dir);
+        err = match(&c);
+        if (err == ERR_NOT_FOUND)
+            err_prefix(d, err, "files[%zu]", i);
     }
     sort_paths(&c);
     files.items = mem_zalloc(c.count, sizeof *files.items);

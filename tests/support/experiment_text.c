@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,6 +20,12 @@ int experiment_text_begin(void **state)
     if (mkdtemp(experiment_text_dir) == NULL)
         return -1;
     snprintf(file, sizeof file, "%s/x.json", experiment_text_dir);
+    char path[160];
+    snprintf(path, sizeof path, "%s/dist", experiment_text_dir);
+    if (mkdir(path, 0700) != 0)
+        return -1;
+    experiment_text_write("dist/a.css", "", 0); /* for the patterns of `files` */
+    experiment_text_write("a.js", "", 0);
     return 0;
 }
 
@@ -36,12 +43,14 @@ int experiment_text_end(void **state)
 {
     (void)state;
     char path[160];
-    static const char *const names[] = {"x.json", "body.bin", "big.bin"};
+    static const char *const names[] = {"x.json", "body.bin", "big.bin", "a.js", "dist/a.css"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         snprintf(path, sizeof path, "%s/%s", experiment_text_dir, names[i]);
         unlink(path);
     }
     snprintf(path, sizeof path, "%s/apps", experiment_text_dir);
+    rmdir(path);
+    snprintf(path, sizeof path, "%s/dist", experiment_text_dir);
     rmdir(path);
     return rmdir(experiment_text_dir);
 }

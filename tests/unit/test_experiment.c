@@ -214,7 +214,7 @@ static void test_dirs(void **state)
     char text[512];
     static const char *const set_apps[] = {"targets[0].dir=apps", NULL};
     static const char *const set_nowhere[] = {"targets[0].dir=/no/such/dir", NULL};
-    static const char *const set_copied[] = {"targets[0].dir=apps", "files=[\"apps/**\"]", NULL};
+    static const char *const set_copied[] = {"targets[0].dir=apps", "files=[\"dist/**\"]", NULL};
     snprintf(apps, sizeof apps, "%s/apps", experiment_text_dir);
     struct experiment_text r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_LOCAL, set_apps);
     assert_int_equal(r.err, ERR_INVALID);
@@ -337,6 +337,69 @@ static void test_files_that_cannot_be_read(void **state)
     experiment_text_fini(&r);
 }
 
+static void test_patterns_must_match(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"files=[\"dist/**\", \"*.ts\"]", NULL};
+    static const char *const some[] = {"files=[\"dist\", \"*.js\"]", NULL};
+    static const enum experiment_use uses[] = {EXPERIMENT_USE_ANY, EXPERIMENT_USE_LOCAL,
+                                               EXPERIMENT_USE_REMOTE};
+    for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
+        struct experiment_text r = experiment_text_read(experiment_text_small, uses[i], none);
+        assert_int_equal(r.err, ERR_INVALID);
+        assert_int_equal(r.problems.count, 1);
+        assert_non_null(strstr(r.problems.items[0].text, "files[1]: \"*.ts\" matches nothing below /"));
+        experiment_text_fini(&r);
+        r = experiment_text_read(experiment_text_small, uses[i], some);
+        assert_int_equal(r.err, ERR_OK);
+        experiment_text_fini(&r);
+    }
+}
+
+#define FILLED_FORMAT                                                                                        \
+    "{ \"name\": \"big\", \"targets\": [ { \"name\": \"a\", \"start\": [\"srv\"], \"port\": 8080 } ],"       \
+    " \"workloads\": ["                                                                                      \
+    " { \"name\": \"v\", \"request\": { \"method\": \"POST\", \"path\": \"/\", \"body\": \"%s\" },"          \
+    "   \"connections\": 1, \"duration\": \"1s\" },"                                                         \
+    " { \"name\": \"w\", \"request\": { \"method\": \"POST\", \"path\": \"/\", \"body\": \"%s\" },"          \
+    "   \"connections\": 1, \"duration\": \"1s\" } ] }"
+
+/* An experiment with bodies of `first` and `second` bytes. */
+static struct experiment_text read_filled(size_t first, size_t second)
+{
+    char *a = mem_zalloc(first + 1, 1);
+    char *b = mem_zalloc(second + 1, 1);
+    memset(a, 'a', first);
+    memset(b, 'b', second);
+    char *text = mem_printf(FILLED_FORMAT, a, b);
+    struct experiment_text r = experiment_text_read(text, EXPERIMENT_USE_ANY, NULL);
+    free(text);
+    free(a);
+    free(b);
+    return r;
+}
+
+static void test_resolved_text_has_a_limit(void **state)
+{
+    (void)state;
+    const size_t first = 786000;
+    struct experiment_text r = read_filled(first, 1);
+    assert_int_equal(r.err, ERR_OK);
+    size_t more = LIMIT_RESOLVED_BYTES - strlen(r.e->resolved_json);
+    experiment_text_fini(&r);
+    assert_true(more < LIMIT_RESOLVED_BYTES / 2); /* else it is the body's own limit that is met */
+    r = read_filled(first, 1 + more);
+    assert_int_equal(r.err, ERR_OK);
+    assert_int_equal(strlen(r.e->resolved_json), LIMIT_RESOLVED_BYTES);
+    experiment_text_fini(&r);
+    r = read_filled(first, 2 + more);
+    assert_int_equal(r.err, ERR_INVALID);
+    assert_int_equal(r.problems.count, 1);
+    assert_non_null(
+        strstr(r.problems.items[0].text, "it has over 1572864 bytes, which is the limit: send smaller"));
+    experiment_text_fini(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +411,8 @@ int main(void)
         cmocka_unit_test(test_dirs),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_whole_checks),
+        cmocka_unit_test(test_patterns_must_match),
+        cmocka_unit_test(test_resolved_text_has_a_limit),
         cmocka_unit_test(test_files_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, experiment_text_begin, experiment_text_end);
