@@ -374,6 +374,7 @@ struct msg_loaded {
     uint64_t wire_in_bytes;
     uint64_t wire_out_bytes;
     uint64_t short_bodies;
+    uint64_t unanswered; /* of those in flight at the end: failed, or not answered while it drained */
     struct msg_error_class *errors;
     size_t error_count;
     struct msg_status_count *statuses;

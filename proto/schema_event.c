@@ -124,6 +124,7 @@ static const struct schema_field loaded_fields[] = {
     F_ANY(cpu_system_ns),
     F_ANY(rss_bytes_max),
     F_TEXT(raw, PROSE, MSG_RAW_BYTES_MAX),
+    F_ANY(unanswered),
 };
 static const struct schema schema_loaded = SCHEMA_OF(OURS, loaded__descriptor, loaded_fields);
 #undef OURS

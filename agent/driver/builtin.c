@@ -345,6 +345,7 @@ static enum err parse_tree(const struct json_value *root, const struct driver_sp
 {
     const char *format = NULL;
     const char *version = NULL;
+    struct msg_accounts drain = {0};
     enum err e = json_get_string(root, "format", &format, d);
     if (e == ERR_OK && strcmp(format, RESULT_FORMAT) != 0)
         e = err_set(d, ERR_UNSUPPORTED, "its format is \"%.60s\", this agent reads \"" RESULT_FORMAT "\"",
@@ -357,6 +358,9 @@ static enum err parse_tree(const struct json_value *root, const struct driver_sp
         e = parse_accounts(root, "accounts", &out->window, d);
     if (e == ERR_OK)
         e = parse_accounts(root, "warmup", &out->warmup, d);
+    if (e == ERR_OK)
+        e = parse_accounts(root, "drain", &drain, d);
+    out->unanswered = drain.failed + drain.in_flight;
     if (e == ERR_OK)
         e = parse_counts(root, out, d);
     if (e == ERR_OK)

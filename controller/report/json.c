@@ -270,6 +270,7 @@ static void put_loaded(struct json_writer *w, const struct msg_loaded *l)
     json_write_u64(w, "wire_in_bytes", l->wire_in_bytes);
     json_write_u64(w, "wire_out_bytes", l->wire_out_bytes);
     json_write_u64(w, "short_bodies", l->short_bodies);
+    json_write_u64(w, "unanswered", l->unanswered);
     put_classes(w, l);
     put_latency(w, "latency_ns", &f);
     if (l->latency_hist.len != 0)

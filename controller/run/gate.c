@@ -92,6 +92,11 @@ static enum gate judge_load(const struct experiment_gates *gates, const struct m
         snprintf(reason, size, "%" PRIu64 " responses had another length than expected", l->short_bodies);
         return GATE_SHORT_BODIES;
     }
+    if (l->unanswered > gates->errors_max) {
+        snprintf(reason, size, "%" PRIu64 " request%s in flight at the end got no answer", l->unanswered,
+                 l->unanswered == 1 ? "" : "s");
+        return GATE_ERRORS;
+    }
     if (a->failed > gates->errors_max) {
         char allowed[48] = "";
         if (gates->errors_max > 0)

@@ -56,6 +56,7 @@ static void add_counts(struct msg_loaded *to, const struct msg_loaded *from)
     to->wire_in_bytes = add(to->wire_in_bytes, from->wire_in_bytes);
     to->wire_out_bytes = add(to->wire_out_bytes, from->wire_out_bytes);
     to->short_bodies = add(to->short_bodies, from->short_bodies);
+    to->unanswered = add(to->unanswered, from->unanswered);
     to->cpu_user_ns = add(to->cpu_user_ns, from->cpu_user_ns);
     to->cpu_system_ns = add(to->cpu_system_ns, from->cpu_system_ns);
     to->rss_bytes_max = add(to->rss_bytes_max, from->rss_bytes_max);

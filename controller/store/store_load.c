@@ -39,8 +39,8 @@ enum err store_put_load(struct store *s, const struct msg_loaded *l, int64_t *lo
         "INSERT INTO loads (generator, window_start_ns, window_end_ns, scheduled, ok, failed, in_flight,"
         " never_sent, warmup_scheduled, warmup_ok, warmup_failed, warmup_in_flight, warmup_never_sent,"
         " requests_sent, responses, body_bytes, wire_in_bytes, wire_out_bytes, short_bodies, latency_hist,"
-        " cpu_user_ns, cpu_system_ns, rss_bytes_max, raw)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " cpu_user_ns, cpu_system_ns, rss_bytes_max, raw, unanswered)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         STORE_VALUES(store_text(l->generator), store_u64(l->window_start_ns), store_u64(l->window_end_ns),
                      store_u64(l->window.scheduled), store_u64(l->window.ok), store_u64(l->window.failed),
                      store_u64(l->window.in_flight), store_u64(l->window.never_sent),
@@ -49,7 +49,8 @@ enum err store_put_load(struct store *s, const struct msg_loaded *l, int64_t *lo
                      store_u64(l->requests_sent), store_u64(l->responses), store_u64(l->body_bytes),
                      store_u64(l->wire_in_bytes), store_u64(l->wire_out_bytes), store_u64(l->short_bodies),
                      store_blob(l->latency_hist.data, l->latency_hist.len), store_u64(l->cpu_user_ns),
-                     store_u64(l->cpu_system_ns), store_u64(l->rss_bytes_max), store_text(l->raw)),
+                     store_u64(l->cpu_system_ns), store_u64(l->rss_bytes_max), store_text(l->raw),
+                     store_u64(l->unanswered)),
         d);
     if (e != ERR_OK)
         return e;
@@ -114,7 +115,7 @@ enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded **ou
         "SELECT generator, window_start_ns, window_end_ns, scheduled, ok, failed, in_flight, never_sent,"
         " warmup_scheduled, warmup_ok, warmup_failed, warmup_in_flight, warmup_never_sent, requests_sent,"
         " responses, body_bytes, wire_in_bytes, wire_out_bytes, short_bodies, latency_hist, cpu_user_ns,"
-        " cpu_system_ns, rss_bytes_max, raw FROM loads WHERE id = ?",
+        " cpu_system_ns, rss_bytes_max, raw, unanswered FROM loads WHERE id = ?",
         STORE_VALUES(store_i64(load_id)));
     struct msg_loaded *l = mem_zalloc(1, sizeof(*l));
     bool found = store_rows_next(&rows);
@@ -136,6 +137,7 @@ enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded **ou
             .cpu_system_ns = store_column_u64(&rows, 21),
             .rss_bytes_max = store_column_u64(&rows, 22),
             .raw = store_column_text(&rows, 23),
+            .unanswered = store_column_u64(&rows, 24),
         };
     enum err e = store_rows_fini(&rows, d);
     if (e == ERR_OK && !found)

@@ -87,6 +87,7 @@ const char store_schema_sql[] =
     " wire_in_bytes INTEGER NOT NULL,"
     " wire_out_bytes INTEGER NOT NULL,"
     " short_bodies INTEGER NOT NULL,"
+    " unanswered INTEGER NOT NULL,"
     " latency_hist BLOB NOT NULL," /* text: base64 of HdrHistogram V2, compressed */
     " cpu_user_ns INTEGER NOT NULL,"
     " cpu_system_ns INTEGER NOT NULL,"

@@ -42,6 +42,7 @@ struct msg_loaded *sample_loaded(uint32_t seed)
         .wire_in_bytes = n + 14,
         .wire_out_bytes = n + 15,
         .short_bodies = 16,
+        .unanswered = 17,
         .errors = mem_zalloc(2, sizeof(*l->errors)),
         .error_count = 2,
         .statuses = mem_zalloc(2, sizeof(*l->statuses)),
@@ -119,6 +120,7 @@ static void assert_loaded_equal(const struct msg_loaded *a, const struct msg_loa
     assert_int_equal(a->wire_in_bytes, b->wire_in_bytes);
     assert_int_equal(a->wire_out_bytes, b->wire_out_bytes);
     assert_int_equal(a->short_bodies, b->short_bodies);
+    assert_int_equal(a->unanswered, b->unanswered);
     assert_int_equal(a->error_count, b->error_count);
     for (size_t i = 0; i < a->error_count; i++) {
         assert_string_equal(a->errors[i].phase, b->errors[i].phase);

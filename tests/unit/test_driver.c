@@ -23,6 +23,8 @@ static const char recorded_404[] =
     "\"balanced\":true,\"sent\":296,\"responses\":294},"
     "\"warmup\":{\"scheduled\":0,\"carried_in\":0,\"ok\":0,\"failed\":0,\"in_flight\":0,\"never_sent\":0,"
     "\"balanced\":true},"
+    "\"drain\":{\"scheduled\":2,\"carried_in\":2,\"ok\":0,\"failed\":2,\"in_flight\":0,\"never_sent\":0,"
+    "\"balanced\":true},"
     "\"totals\":{\"requests_sent\":296,\"responses\":296},"
     "\"bytes\":{\"body\":0,\"wire_in\":152880,\"wire_out\":13320},\"short_bodies\":0,\"status\":{\"404\":294}"
     ","

@@ -111,6 +111,20 @@ static void test_short_bodies(void **state)
     assert_int_equal(judge(&f, reason), GATE_SHORT_BODIES);
 }
 
+/* A server that hangs in mid-window leaves good figures behind: what it never answered must count. */
+static void test_unanswered_at_the_end(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    (void)state;
+    f.gates.errors_max = 3;
+    f.loaded.unanswered = 3;
+    assert_int_equal(judge(&f, reason), GATE_NONE);
+    f.loaded.unanswered = 4;
+    assert_int_equal(judge(&f, reason), GATE_ERRORS);
+    assert_string_equal(reason, "4 requests in flight at the end got no answer");
+}
+
 static void test_a_dead_server_comes_first(void **state)
 {
     char reason[GATE_REASON_BYTES];
@@ -161,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_nothing_completed),
         cmocka_unit_test(test_accounts_must_balance),
         cmocka_unit_test(test_short_bodies),
+        cmocka_unit_test(test_unanswered_at_the_end),
         cmocka_unit_test(test_a_dead_server_comes_first),
         cmocka_unit_test(test_cpu_gates_only_when_asked),
     };
