@@ -122,6 +122,7 @@ check-lint: $(GEN).h ## clang-tidy and cppcheck have nothing to say
 install: all ## into PREFIX (/usr/local), with units and man pages
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(PROGRAMS)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system deploy/*.service
+	install -D -m 644 deploy/splitbench.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/splitbench.conf
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/*.1
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/splitbench docs/experiment.schema.json
 

@@ -99,7 +99,7 @@ if ldd ./splitbench-agent ./splitbench-load | grep -q 'not found'; then
     apt-get install -y -qq --no-install-recommends \
         libnng1 libprotobuf-c1 libuv1 libcjson1 libsqlite3-0 libmbedtls14 liburing2 zlib1g >/dev/null
 fi
-./splitbench-agent --version
+./splitbench-agent --version >/dev/null # it can run here at all
 getent passwd splitbench-agent >/dev/null ||
     useradd --system --user-group --home-dir /var/lib/splitbench-agent --shell /usr/sbin/nologin splitbench-agent
 for program in splitbench-agent splitbench-load; do
@@ -122,6 +122,7 @@ systemctl enable --quiet splitbench-agent
 systemctl restart splitbench-agent
 sleep 2 # an agent that cannot start has ended by then
 systemctl --quiet is-active splitbench-agent || { journalctl -n 5 --no-pager -o cat -u splitbench-agent >&2; exit 1; }
+echo "$(./splitbench-agent --version) runs as $name"
 SETUP
 cp "$bin/splitbench-agent" "$bin/splitbench-load" "$unit" "$work/"
 tar -C "$work" -czf "$work/agent.tar.gz" splitbench-agent splitbench-load splitbench-agent.service setup.sh || exit 3
