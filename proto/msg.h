@@ -485,7 +485,7 @@ struct msg_watch {
 
 struct msg_watched {
     char *state;       /* queued running done failed cancelled */
-    char *cause;       /* of a failure */
+    char *cause;       /* of a failure; of a queued job: what it waits for */
     int32_t exit_code; /* of the command line once the job has ended */
     uint32_t windows_done;
     uint32_t windows_total;

@@ -8,4 +8,9 @@ echo "The schedule (splitbench plan):"
 "$bin/splitbench" plan docs/examples/nginx-lighttpd.json
 echo
 echo "The run (splitbench run --local):"
-exec "$bin/splitbench" run --local docs/examples/nginx-lighttpd.json
+"$bin/splitbench" run --local docs/examples/nginx-lighttpd.json
+echo
+echo "Next:"
+echo "  $bin/splitbench report --local           the tables again; --json for scripts"
+echo "  $bin/splitbench status --local           all runs of this machine"
+echo "  $bin/splitbench help                     what else there is; README.md has a first experiment of your own"

@@ -72,6 +72,17 @@ refuses 2 'workloads has no element with name "smal"; there are: small, large' \
 refuses 2 "is a list: name an element" plan "$good" --set targets.port=1
 refuses 2 "'targets[x].port' is no path" plan "$good" --set 'targets[x].port=1'
 refuses 2 "must be a port, from 1 to 65535" plan "$good" --set vars.nginx_port=http
+refuses 2 "there is no plain TCP, only TLS" hosts --controller tcp://lab1:7411
+refuses 2 "tls+tcp://lab1:7411 wants an operator's certificate" hosts --controller lab1 --identity "$work/nobody"
+refuses 2 "no local runs yet" report --local --state "$work/fresh"
+refuses 2 "no local runs yet" status --local --state "$work/fresh"
+refuses 2 "no local runs yet" resume --local --state "$work/fresh" job
+refuses 2 "unknown command 'plam'; did you mean 'plan'?" help plam
+for command in "" run plan verify status watch report resume cancel hosts controller token enroll revoke; do
+    "$sb" help $command >"$work/out" 2>"$work/err" || wrong "help $command"
+    grep -q "^usage: splitbench" "$work/out" || wrong "help $command: no usage"
+    awk 'length > 80 || / $/ { exit 1 }' "$work/out" || wrong "help $command: wider than 80 columns, or blanks at an end"
+done
 head -c 5000000 /dev/zero | tr '\0' ' ' >"$work/big.json"
 refuses 2 "over 4194304 bytes, too big for an experiment file" plan "$work/big.json"
 echo "$tried bad command lines"
@@ -118,6 +129,13 @@ grep -q "ready" "$work/err" || wrong "never-ready: it does not say so"
 experiment exits '{ "name": "a", "start": ["sh", "-c", "echo cannot bind >&2; exit 7"], "port": 1234 }'
 runs 1 "ended with status 7" exits
 grep -q "cannot bind" "$work/err" || wrong "exits: the log is not shown"
+
+# What a server says is shown without what would command the terminal.
+experiment escapes '{ "name": "a", "start": ["sh", "-c", "printf \"\\033[31mred\\n\"; exit 7"], "port": 1234 }'
+runs 1 " [31mred" escapes
+"$sb" status --state "$work/state" --local >>"$work/err" || wrong "escapes: no status"
+grep -q "$(printf '\033')" "$work/err" && wrong "escapes: the terminal is commanded"
+refuses 2 "no local job none: 'splitbench status --local' lists them" report --state "$work/state" --local none
 
 # A wrong answer: no number for that target, and the job goes on.
 experiment wrong-answer "{ \"name\": \"wrong\", \"dir\": \"$work/empty\", $python }, { \"name\": \"right\", \"dir\": \"$work/full\", $python }" \
