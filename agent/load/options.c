@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#define START_AHEAD_NS_MAX  (3600 * NS_PER_S) /* a slip of a digit must not wait for years */
 #define THREADS_MAX         1024u
 #define REPORT_EVERY_NS_MIN (10 * NS_PER_MS)
 #define FIRST_LONG_ID       256 /* of options without a letter: this and their place in the table */
@@ -290,6 +291,8 @@ static enum err check_whole(struct options *o, const struct args *a, struct err_
     if (o->connections < o->threads)
         return err_set(d, ERR_INVALID, "--threads: %u threads cannot share %u connections", o->threads,
                        o->connections);
+    if (o->start_at_ns > clock_now_ns() + START_AHEAD_NS_MAX)
+        return err_set(d, ERR_INVALID, "--start-at: the instant is more than an hour ahead");
     if (o->unix_socket != NULL && o->source_count != 0)
         return err_set(d, ERR_INVALID, "--source: a unix socket has no addresses");
     enum err e = make_schedule(o, d);

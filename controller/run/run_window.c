@@ -221,6 +221,9 @@ static enum err generator_failure(struct run *r, struct run_window *x, char **wh
         if (reply->answered && (reply->event.code == ERR_NOT_FOUND || reply->event.code == ERR_UNSUPPORTED))
             return err_set(d, reply->event.code, "agent '%s' cannot make load: %s", agent,
                            msg_text(reply->event.text));
+        if (reply->answered && reply->event.code == ERR_CLOSED) /* no later attempt would fare better there */
+            return err_set(d, ERR_FAILED, "agent '%s' lost what it had started for the job: %s", agent,
+                           msg_text(reply->event.text));
         if (*why == NULL)
             *why = reply->answered
                        ? mem_printf("the generator on '%s' failed: %s", agent, msg_text(reply->event.text))

@@ -35,6 +35,7 @@ refused 2 "cannot read" "$url" --requests /nonexistent
 refused 2 "for https://" "$url" --insecure
 refused 2 "CA" "https://127.0.0.1:$port/" --ca /nonexistent.pem
 refused 3 "cannot be resolved" http://no-such-name.invalid/
+refused 2 "more than an hour" "$url" --start-at 18446744073709551615 -c 1
 refused 3 "had passed" "$url/ok" --start-at 1 -c 1
 refused 3 "can be used here" "$url/ok" --cpus 0,1023 -c 1
 refused 3 "cannot write" "$url/ok" --hlog /nonexistent/x -c 1
