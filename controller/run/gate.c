@@ -1,5 +1,7 @@
 #include "controller/run/gate.h"
 
+#include "common/parse.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -130,6 +132,18 @@ enum gate gate_judge(const struct experiment_gates *gates, const struct gate_fig
     if (f->generator_failed != NULL) {
         snprintf(reason, GATE_REASON_BYTES, "%s", f->generator_failed);
         return GATE_GENERATOR_FAILED;
+    }
+    if (f->start_skew_ns == UINT64_MAX) {
+        snprintf(reason, GATE_REASON_BYTES,
+                 "it is not known whether the load hosts began their windows together");
+        return GATE_START_SKEW;
+    }
+    if (f->start_skew_ns > f->start_skew_max_ns) {
+        char skew[32], max[32];
+        snprintf(reason, GATE_REASON_BYTES, "the load hosts began their windows %s apart, %s is allowed",
+                 parse_duration_text(f->start_skew_ns, skew, sizeof(skew)),
+                 parse_duration_text(f->start_skew_max_ns, max, sizeof(max)));
+        return GATE_START_SKEW;
     }
     enum gate g = judge_load(gates, f->loaded, reason, GATE_REASON_BYTES);
     if (g != GATE_NONE)

@@ -12,7 +12,8 @@
     X(NONE, "")                                                                                              \
     X(SERVER_DIED, "server_died")                                                                            \
     X(GENERATOR_FAILED, "generator_failed")                                                                  \
-    X(ACCOUNTS, "accounts") /* what was sent and what came of it do not add up */                            \
+    X(START_SKEW, "start_skew") /* the windows of several load hosts are not the same window */              \
+    X(ACCOUNTS, "accounts")     /* what was sent and what came of it do not add up */                        \
     X(ZERO, "zero_completions")                                                                              \
     X(ERRORS, "errors")                                                                                      \
     X(SHORT_BODIES, "short_bodies")                                                                          \
@@ -31,7 +32,9 @@ struct gate_figures {
     const char *server_died;         /* how it ended, NULL when it lives */
     const char *generator_failed;    /* why there is no result, NULL when there is */
     const struct msg_loaded *loaded; /* NULL only when generator_failed is set */
-    double foreign_cpu_server;       /* cores; negative = not known */
+    uint64_t start_skew_ns;          /* between the first and the last load host's window; 0 for one host */
+    uint64_t start_skew_max_ns;
+    double foreign_cpu_server; /* cores; negative = not known */
     double foreign_cpu_load;
     double generator_cpu; /* share of the CPUs it could use, 0..1; negative = not known */
 };

@@ -34,7 +34,7 @@ struct run_server { /* the newest process of a target */
     size_t log_len;
 };
 
-struct run_reply { /* one answer that is waited for */
+struct run_reply {          /* one answer that is waited for */
     struct msg_event event; /* owned */
     const char *what;       /* for the time-out's sentence */
     uint64_t tag;

@@ -24,6 +24,7 @@ struct run_window {
     uint32_t *procs;             /* per load host: its generator's number */
     uint64_t *last_ok, *last_ns; /* per load host: for the live figure */
     double *ok_per_s;
+    uint64_t *heard_ns; /* per load host, controller's time: its window's first instant; 0 = not heard of */
 
     struct run_reply *samples[EDGES]; /* per host; NULL until asked */
     uint64_t own_ns[EDGES];           /* the controller's own CPU time */
@@ -96,10 +97,11 @@ void run_window_progress(struct run *r, uint32_t host, const struct msg_progress
         x->last_ok[i] = 0;
         break;
     case MSG_PROGRESS_WINDOW_START:
+        x->heard_ns[i] = clock_now_ns();
         /* The first host's edge is the window's: others start within their start skew. */
         if (i == 0) {
             ask_samples(r, x, BEFORE);
-            x->start_here_ns = clock_now_ns();
+            x->start_here_ns = x->heard_ns[i];
             snprintf(r->view.doing, sizeof(r->view.doing), "round %u/%u %s window", x->w->round + 1,
                      r->e->design.rounds, x->name);
         }
@@ -120,6 +122,13 @@ void run_window_progress(struct run *r, uint32_t host, const struct msg_progress
     }
 }
 
+/* The connections are of the cell, not of a host: each gets its share. */
+static uint32_t share_of(const struct run *r, const struct run_window *x, size_t i)
+{
+    uint32_t all = x->cell->connections, hosts = (uint32_t)r->load_count;
+    return all / hosts + (i < all % hosts ? 1 : 0);
+}
+
 static void ask_loads(struct run *r, struct run_window *x)
 {
     const struct experiment_target *t = &r->e->targets[x->cell->target];
@@ -134,8 +143,7 @@ static void ask_loads(struct run *r, struct run_window *x)
         struct msg_headers headers;
         l->request = x->load->request;
         run_fill_request(r, &l->request, &headers);
-        /* The connections are of the cell, not of a host: each gets its share. */
-        l->connections = x->cell->connections / hosts + (i < x->cell->connections % hosts ? 1 : 0);
+        l->connections = share_of(r, x, i);
         l->threads = placement_threads(x->load->threads, l->connections, r->placement.load[i].cpu_count);
         l->warmup_ns = x->load->warmup_ns;
         l->duration_ns = x->load->duration_ns;
@@ -293,16 +301,50 @@ static void fill_figures(const struct run *r, const struct run_window *x, const 
     free(hosts);
 }
 
-/* What the generators could have used at most, in cores. */
+static const struct msg_host *load_facts(const struct run *r, size_t i)
+{
+    return &r->o->hosts[r->load_hosts[i]].facts;
+}
+
+/* What the generators could have used at most, in cores. Those on one machine have its CPUs only once. */
 static double generator_room(const struct run *r, const struct run_window *x)
 {
     double cores = 0;
     for (size_t i = 0; i < r->load_count; i++) {
-        uint32_t cpus = r->placement.load[i].cpu_count;
-        uint32_t threads = placement_threads(x->load->threads, x->cell->connections, cpus);
-        cores += threads < cpus ? threads : cpus;
+        uint32_t cpus = r->placement.load[i].cpu_count, threads = 0;
+        bool counted = false;
+        for (size_t k = 0; k < r->load_count; k++) {
+            if (k != i && !placement_same_machine(load_facts(r, i), load_facts(r, k)))
+                continue;
+            counted = counted || k < i;
+            cpus = r->placement.load[k].cpu_count > cpus ? r->placement.load[k].cpu_count : cpus;
+            threads += placement_threads(x->load->threads, share_of(r, x, k), r->placement.load[k].cpu_count);
+        }
+        if (!counted)
+            cores += threads < cpus ? threads : cpus;
     }
     return cores;
+}
+
+/* How far apart the hosts' windows began: by their clock where they share one, else by when it was heard of.
+ * Not heard of is as far as can be. */
+static uint64_t start_skew(const struct run *r, const struct run_window *x)
+{
+    uint64_t skew = 0;
+    for (size_t i = 0; i < r->load_count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            uint64_t a = x->heard_ns[i], b = x->heard_ns[k];
+            if (placement_same_machine(load_facts(r, i), load_facts(r, k))) {
+                a = x->loads[i].event.u.loaded.window_start_ns;
+                b = x->loads[k].event.u.loaded.window_start_ns;
+            } else if (a == 0 || b == 0) {
+                return UINT64_MAX;
+            }
+            uint64_t apart = a > b ? a - b : b - a;
+            skew = apart > skew ? apart : skew;
+        }
+    }
+    return skew;
 }
 
 /* Time between the windows (or the readiness of the server) and this one that nobody asked for. */
@@ -333,6 +375,8 @@ static enum err judge(struct run *r, struct run_window *x, const struct msg_load
                              .server_died = r->server->died ? r->server->died_text : NULL,
                              .generator_failed = failure,
                              .loaded = loaded,
+                             .start_skew_ns = loaded != NULL ? start_skew(r, x) : 0,
+                             .start_skew_max_ns = x->load->duration_ns / 4, /* as for counters */
                              .foreign_cpu_server = a.foreign_cpu_cores_server,
                              .foreign_cpu_load = a.foreign_cpu_cores_load,
                              .generator_cpu = a.generator_cpu_cores < 0 ? -1 : a.generator_cpu_cores / room};
@@ -403,6 +447,7 @@ static void window_init(struct run *r, struct run_window *x, const struct design
     x->last_ok = mem_zalloc(n, sizeof(*x->last_ok));
     x->last_ns = mem_zalloc(n, sizeof(*x->last_ns));
     x->ok_per_s = mem_zalloc(n, sizeof(*x->ok_per_s));
+    x->heard_ns = mem_zalloc(n, sizeof(*x->heard_ns));
     design_cell_name(r->e, r->design, w->cell, x->name, sizeof(x->name));
     x->remaining_ns = design_remaining_ns(r->e, r->design, w->index);
 }
@@ -420,6 +465,7 @@ static void window_fini(struct run *r, struct run_window *x)
     free(x->last_ok);
     free(x->last_ns);
     free(x->ok_per_s);
+    free(x->heard_ns);
 }
 
 static enum err one_attempt(struct run *r, const struct design_window *w, uint32_t attempt, bool *final,

@@ -88,6 +88,22 @@ static void test_nothing_completed(void **state)
     assert_int_equal(judge(&f, reason), GATE_ZERO);
 }
 
+static void test_load_hosts_start_together(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    (void)state;
+    f.figures.start_skew_max_ns = 250000000;
+    f.figures.start_skew_ns = 250000000;
+    assert_int_equal(judge(&f, reason), GATE_NONE);
+    f.figures.start_skew_ns = 2000000000;
+    assert_int_equal(judge(&f, reason), GATE_START_SKEW);
+    assert_string_equal(reason, "the load hosts began their windows 2s apart, 250ms is allowed");
+    f.figures.start_skew_ns = UINT64_MAX;
+    assert_int_equal(judge(&f, reason), GATE_START_SKEW);
+    assert_string_equal(reason, "it is not known whether the load hosts began their windows together");
+}
+
 static void test_accounts_must_balance(void **state)
 {
     char reason[GATE_REASON_BYTES];
@@ -173,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_errors_up_to_the_limit),
         cmocka_unit_test(test_wrong_statuses_are_told_by_status),
         cmocka_unit_test(test_nothing_completed),
+        cmocka_unit_test(test_load_hosts_start_together),
         cmocka_unit_test(test_accounts_must_balance),
         cmocka_unit_test(test_short_bodies),
         cmocka_unit_test(test_unanswered_at_the_end),
