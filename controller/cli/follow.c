@@ -155,7 +155,10 @@ static enum err resume(const struct cli_flags *f, struct client *client, int *co
     buf_fini(&answer);
     if (e != ERR_OK || f->detach)
         return f->place.local ? show_local_error(e, f->operands[0], d) : e;
-    fprintf(stderr, "resumed: %u of %u already measured\n", options.windows_done, options.windows_total);
+    if (options.windows_total == 0)
+        fputs("resumed\n", stderr);
+    else
+        fprintf(stderr, "resumed: %u of %u already measured\n", options.windows_done, options.windows_total);
     e = watch_job(client, &options, code, d);
     return e == ERR_OK ? show_report(client, f->operands[0], false, d) : e;
 }

@@ -6,6 +6,7 @@
 #include "common/utf8.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define ANSWER_LIMIT_NS (20 * NS_PER_S)
+#define POLL_MS         200 /* between two questions: watching must not cost what is measured */
 #define BAR_CELLS       24u
 
 struct watch {
@@ -146,14 +148,17 @@ static enum err follow(struct watch *w, struct client *client, const struct watc
                 return e;
             cancelled = true;
         }
+        uint64_t before = w->next_line;
         struct msg m;
         msg_init(&m, MSG_WATCH);
         mem_set_string(&m.u.watch.job, options->job);
-        m.u.watch.after_line = w->next_line;
+        m.u.watch.after_line = before;
         enum err e = client_call(client, &m, ANSWER_LIMIT_NS, take_watched, w, d);
         msg_fini(&m);
         if (e != ERR_OK)
             return e;
+        if (!w->ended && w->next_line == before)
+            poll(NULL, 0, POLL_MS); /* a signal ends it early */
     }
     return ERR_OK;
 }
