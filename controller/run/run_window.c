@@ -1,6 +1,7 @@
 /* One window: warm-up, load, counters at its edges, gates, store; and again while it is not valid. */
 #include "common/clock.h"
 #include "common/mem.h"
+#include "controller/run/run_believe.h"
 #include "controller/run/run_cpu.h"
 #include "controller/run/run_inner.h"
 #include "controller/run/run_merge.h"
@@ -408,9 +409,14 @@ static enum err conclude(struct run *r, struct run_window *x, bool *valid, bool 
     enum err e = generator_failure(r, x, &failure, d);
     if (e != ERR_OK)
         return e;
+    for (size_t i = 0; failure == NULL && i < r->load_count; i++) {
+        struct err_detail why;
+        parts[i] = &x->loads[i].event.u.loaded;
+        if (run_believe(parts[i], x->load->duration_ns, &why) != ERR_OK)
+            failure = mem_printf("the result of the generator on '%s' cannot be true: %s",
+                                 run_agent_name(r, x->loads[i].host), why.text);
+    }
     if (failure == NULL) {
-        for (size_t i = 0; i < r->load_count; i++)
-            parts[i] = &x->loads[i].event.u.loaded;
         loaded = parts[0];
         if (r->load_count > 1) {
             struct err_detail why;
@@ -421,10 +427,6 @@ static enum err conclude(struct run *r, struct run_window *x, bool *valid, bool 
                 failure = mem_printf("the results of the load hosts cannot be merged: %s", why.text);
             }
         }
-    }
-    if (loaded != NULL && loaded->window_end_ns <= loaded->window_start_ns) {
-        loaded = NULL;
-        failure = mem_strdup("the generator's window ends before it starts");
     }
     e = judge(r, x, loaded, failure, valid, final, d);
     r->has_previous = loaded != NULL;

@@ -1,6 +1,7 @@
 #include "tests/support/fake_agent.h"
 
 #include "common/clock.h"
+#include "common/hist.h"
 #include "common/mem.h"
 
 #define OUTBOX_MAX 256u
@@ -277,7 +278,16 @@ static void end_load(struct fake_agent *a, uint64_t number, void *data)
     r->window = (struct msg_accounts){.scheduled = 100, .ok = 98, .in_flight = 2};
     if (chance(a->world, a->world->faults.unbalanced))
         r->window.scheduled++;
+    struct hist *h = hist_new();
+    struct buf text;
+    for (uint64_t i = 0; i < r->window.ok; i++)
+        hist_record(h, (i + 1) * NS_PER_US);
+    buf_init(&text, HIST_TEXT_BYTES_MAX);
+    must(hist_encode(h, &text) == ERR_OK);
+    hist_free(h);
+    r->latency_hist = (struct msg_bytes){(uint8_t *)text.data, text.len};
     emit(a, &e, number, MSG_EVENT_LOADED);
+    buf_fini(&text);
 }
 
 static void start_window(struct fake_agent *a, uint64_t number, void *data)
