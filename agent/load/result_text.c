@@ -86,8 +86,8 @@ void result_text(const struct run_result *r, const struct options *o, const stru
     double seconds = (double)window_ns / (double)NS_PER_S;
     char a[32];
     char b[32];
-    printf("%s: %u connections, %u thread%s, %s%s\n", t->url, o->connections, o->threads,
-           o->threads != 1 ? "s" : "", parse_duration_text(window_ns, a, sizeof a),
+    printf("%s: %u connection%s, %u thread%s, %s%s\n", t->url, o->connections, o->connections != 1 ? "s" : "",
+           o->threads, o->threads != 1 ? "s" : "", parse_duration_text(window_ns, a, sizeof a),
            r->interrupted ? " (ended early)" : "");
     printf("  throughput   %.1f requests/s", seconds > 0 ? (double)w->ok / seconds : 0);
     printf(", %s/s in\n", bytes_text(seconds > 0 ? (double)w->wire_in / seconds : 0, a, sizeof a));

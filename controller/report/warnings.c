@@ -45,9 +45,9 @@ static void warn_of_state(struct report *r)
         cause[len - 1] = '\0';
     char *resume = mem_printf("`splitbench resume %s%s` goes on.", is_local(job) ? "--local " : "", job->id);
     const char *cancelled = strncmp(cause, "cancelled", 9) == 0 ? "" : "cancelled: ";
-    char *windows = missing != 0
-                        ? mem_printf(" %zu of %zu windows are missing.", missing, r->design->window_count)
-                        : mem_strdup("");
+    char *windows = missing != 0 ? mem_printf(" %zu of %zu window%s missing.", missing,
+                                              r->design->window_count, missing == 1 ? " is" : "s are")
+                                 : mem_strdup("");
     switch (job->state) {
     case STORE_JOB_QUEUED:
     case STORE_JOB_RUNNING:

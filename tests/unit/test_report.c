@@ -33,6 +33,7 @@ static const char experiment_text[] =
     " \"design\": { \"rounds\": %u, \"order\": \"%s\" } }";
 
 struct lab {
+    bool local; /* the job is a local run */
     char dir[64];
     char path[96];
     struct store *store;
@@ -76,6 +77,7 @@ static void add_job(struct lab *lab, unsigned rounds)
     struct store_job job = sample_job("j1");
     job.name = SAMPLE_TEXT("three-servers");
     job.experiment_json = text;
+    job.base_dir = lab->local ? SAMPLE_TEXT("/srv/suite") : SAMPLE_TEXT("");
     job.windows_total = (uint32_t)lab->design->window_count;
     assert_int_equal(store_add_job(lab->store, &job, NULL), ERR_OK);
     assert_int_equal(store_set_job_state(lab->store, "j1", STORE_JOB_RUNNING, "", 0, NULL), ERR_OK);
@@ -387,7 +389,7 @@ static void test_wrong_answers_have_no_number(void **state)
     for (uint32_t round = 0; round < 2; round++) {
         add_run(lab, round, EXPRESS, NULL, NULL);
         add_run(lab, round, NGINX, round == 1 ? "ping" : NULL,
-                round == 1 ? "expected body \"Hi\", got \"Ho\x1b[31m\"" : NULL);
+                round == 1 ? "check 'ping' failed: expected body \"Hi\", got \"Ho\x1b[31m\"" : NULL);
         static const uint32_t connections[] = {10, 100, 4};
         for (size_t i = 0; i < 3; i++) {
             add_attempt(lab, (struct measured){
@@ -450,7 +452,7 @@ static void test_an_incomplete_job_says_so_first(void **state)
     r = build(lab);
     assert_string_equal(r->warnings.items[0],
                         "NOT COMPLETE: the job failed: sut1 is silent. 9 of 18 windows are "
-                        "missing. `splitbench resume --local j1` goes on.");
+                        "missing. `splitbench resume j1` goes on.");
     report_free(r);
     assert_int_equal(store_set_job_state(lab->store, "j1", STORE_JOB_CANCELLED, "by ann", 3, NULL), ERR_OK);
     r = build(lab);
@@ -461,11 +463,22 @@ static void test_an_incomplete_job_says_so_first(void **state)
     r = build(lab);
     assert_string_equal(r->warnings.items[0],
                         "NOT COMPLETE: the job was cancelled by 'ann'. 9 of 18 windows are missing. "
-                        "`splitbench resume --local j1` goes on.");
+                        "`splitbench resume j1` goes on.");
     report_free(r);
     end_job(lab); /* done, but a target never came up */
     r = build(lab);
     assert_string_equal(r->warnings.items[0], "NOT COMPLETE: 9 of 18 windows are missing.");
+    report_free(r);
+}
+
+static void test_a_local_run_is_resumed_as_one(void **state)
+{
+    struct lab *lab = *state;
+    lab->local = true;
+    add_job(lab, 2);
+    assert_int_equal(store_set_job_state(lab->store, "j1", STORE_JOB_CANCELLED, "by ann", 3, NULL), ERR_OK);
+    struct report *r = build(lab);
+    assert_true(warned(r, "`splitbench resume --local j1` goes on."));
     report_free(r);
 }
 
@@ -771,6 +784,7 @@ int main(void)
         REPORT_TEST(test_wrong_answers_have_no_number),
         REPORT_TEST(test_a_failed_start_is_told),
         REPORT_TEST(test_an_incomplete_job_says_so_first),
+        REPORT_TEST(test_a_local_run_is_resumed_as_one),
         REPORT_TEST(test_retries_used_up),
         REPORT_TEST(test_mixtures_are_not_silent),
         REPORT_TEST(test_shared_cpus_are_told),
