@@ -133,6 +133,9 @@ enum gate gate_judge(const struct experiment_gates *gates, const struct gate_fig
         snprintf(reason, GATE_REASON_BYTES, "%s", f->generator_failed);
         return GATE_GENERATOR_FAILED;
     }
+    enum gate g = judge_load(gates, f->loaded, reason, GATE_REASON_BYTES);
+    if (g != GATE_NONE)
+        return g;
     if (f->start_skew_ns == UINT64_MAX) {
         snprintf(reason, GATE_REASON_BYTES,
                  "it is not known whether the load hosts began their windows together");
@@ -145,9 +148,6 @@ enum gate gate_judge(const struct experiment_gates *gates, const struct gate_fig
                  parse_duration_text(f->start_skew_max_ns, max, sizeof(max)));
         return GATE_START_SKEW;
     }
-    enum gate g = judge_load(gates, f->loaded, reason, GATE_REASON_BYTES);
-    if (g != GATE_NONE)
-        return g;
     if (gates->has_foreign_cpu &&
         over(f->foreign_cpu_server, gates->foreign_cpu_max, "CPU used by others on the server host", " cores",
              reason, GATE_REASON_BYTES))
