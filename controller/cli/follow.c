@@ -144,10 +144,14 @@ static enum err start_local_for(const struct cli_flags *f, struct local **local,
     return e;
 }
 
-static enum err resume(const struct cli_flags *f, struct client *client, int *code, struct err_detail *d)
+static enum err resume(const struct cli_flags *f, struct client *client, struct local *local, int *code,
+                       struct err_detail *d)
 {
     struct buf answer = {0};
-    struct watch_options options = {.job = f->operands[0], .cancel_on_intr = true};
+    struct watch_options options = {.job = f->operands[0],
+                                    .cancel_on_intr = true,
+                                    .check = local != NULL ? local_check : NULL,
+                                    .check_arg = local};
     enum err e = f->detach ? ERR_OK : watch_skip(client, &options, d);
     if (e == ERR_OK)
         e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_RESUME, .job = f->operands[0]}, &answer,
@@ -185,7 +189,7 @@ int cli_resume(int argc, char **argv)
     if (e == ERR_OK)
         e = client_open(&f.place, &client, &d);
     if (e == ERR_OK)
-        e = resume(&f, client, &code, &d);
+        e = resume(&f, client, local, &code, &d);
     client_close(&client);
     local_stop(&local);
     return fail_or(e, &d, code);

@@ -1,6 +1,7 @@
 #include "controller/cli/local.h"
 
 #include "common/clock.h"
+#include "common/json.h"
 #include "common/mem.h"
 #include "controller/cli/client.h"
 
@@ -159,27 +160,36 @@ static void read_log_tail(const struct child *c, char *out, size_t size)
     fclose(f);
 }
 
-static enum err check_children(struct local *l, struct err_detail *d)
+enum err local_check(void *local, bool queued, struct err_detail *d)
 {
+    struct local *l = local;
     for (size_t i = 0; i < l->child_count; i++) {
         struct child *c = &l->children[i];
-        int status = 0;
-        if (c->pid == 0 || waitpid(c->pid, &status, WNOHANG) != c->pid)
+        if (c->pid != 0 && waitpid(c->pid, NULL, WNOHANG) == c->pid)
+            c->pid = 0;
+        /* While a job runs the controller itself sees an agent go, and says more about it. */
+        if (c->pid != 0 || (i != 0 && !queued))
             continue;
         char tail[700];
-        c->pid = 0;
         read_log_tail(c, tail, sizeof tail);
-        return err_set(d, ERR_FAILED, "a part of the local lab ended at once; its log %s says: %s", c->log,
-                       tail);
+        return err_set(d, ERR_FAILED, "the %s of this run has ended; its log %s ends: %s",
+                       i == 0 ? "controller" : "agent", c->log, tail);
     }
     return ERR_OK;
 }
 
-static size_t count_hosts(const char *hosts_json)
+static size_t count_connected(const char *hosts_json, size_t len)
 {
+    struct json_value *tree = NULL;
     size_t n = 0;
-    for (const char *p = hosts_json; (p = strstr(p, "\"boot_id\"")) != NULL; p++)
-        n++;
+    if (json_parse(hosts_json, len, NULL, &tree, NULL) != ERR_OK)
+        return 0;
+    const struct json_value *hosts = json_member(tree, "hosts");
+    for (const struct json_value *h = hosts != NULL ? hosts->child : NULL; h != NULL; h = h->next) {
+        const struct json_value *connected = json_member(h, "connected");
+        n += connected != NULL && connected->boolean;
+    }
+    json_free(tree);
     return n;
 }
 
@@ -191,7 +201,7 @@ static enum err wait_for_agents(struct local *l, size_t wanted, struct err_detai
     struct client *client = NULL;
     enum err e = ERR_OK;
     while (access(socket, F_OK) != 0 && e == ERR_OK) {
-        e = check_children(l, d);
+        e = local_check(l, true, d);
         if (e == ERR_OK && clock_now_ns() > deadline_ns)
             e = err_set(d, ERR_TIMEOUT, "the local controller did not come up; its log is %s",
                         l->children[0].log);
@@ -204,11 +214,11 @@ static enum err wait_for_agents(struct local *l, size_t wanted, struct err_detai
         e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_HOSTS}, &hosts, d);
         if (e != ERR_OK)
             break;
-        size_t have = count_hosts(hosts.data);
+        size_t have = count_connected(hosts.data, hosts.len);
         buf_fini(&hosts);
         if (have >= wanted)
             break;
-        e = check_children(l, d);
+        e = local_check(l, true, d);
         if (e == ERR_OK && clock_now_ns() > deadline_ns)
             e = err_set(d, ERR_TIMEOUT, "only %zu of %zu local agents came up; their logs are in %s", have,
                         wanted, l->dir);

@@ -18,6 +18,10 @@ NODISCARD enum err local_start(const struct cli_place *place, const struct exper
 /* Where its controller listens; valid until local_stop. */
 const char *local_address(const struct local *local);
 
+/* Is every part alive that the job needs? `local` is a struct local; `queued`: no host works for it yet. The
+ * error says which part has ended, and why by its log. */
+NODISCARD enum err local_check(void *local, bool queued, struct err_detail *d);
+
 /* Lets go of the leash and waits until every process has ended. */
 void local_stop(struct local **local);
 

@@ -41,13 +41,17 @@ static enum err take_set(void *arg, int id, const char *value, struct err_detail
     return load_file_take_set(arg, value, d);
 }
 
-static int follow(struct run *r, struct client *client, const char *job, enum msg_mode mode)
+static int follow(struct run *r, struct client *client, struct local *local, const char *job,
+                  enum msg_mode mode)
 {
     struct err_detail d = {0};
     int code = CLI_EXIT_INFRA;
-    enum err e = watch_job(
-        client, &(struct watch_options){.job = job, .quiet = r->flags.quiet, .cancel_on_intr = true}, &code,
-        &d);
+    struct watch_options options = {.job = job,
+                                    .quiet = r->flags.quiet,
+                                    .cancel_on_intr = true,
+                                    .check = local != NULL ? local_check : NULL,
+                                    .check_arg = local};
+    enum err e = watch_job(client, &options, &code, &d);
     if (e != ERR_OK)
         return cli_fail(e, &d);
     if (mode == MSG_MODE_RUN || r->flags.json) {
@@ -84,7 +88,7 @@ static int submit(struct run *r, const struct experiment *experiment, enum msg_m
     } else {
         if (!r->flags.quiet)
             fprintf(stderr, "job %s\n", job);
-        code = follow(r, client, job, mode);
+        code = follow(r, client, local, job, mode);
     }
     client_close(&client);
     local_stop(&local);

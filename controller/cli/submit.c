@@ -118,15 +118,15 @@ enum err submit_experiment(struct client *client, const struct submit *s, struct
     mem_set_string(&m.u.submit.base_dir, s->here ? e->base_dir : "");
     m.u.submit.mode = s->mode;
     enum err err = s->here ? ERR_OK : files_collect(e, &m.u.submit.files, d);
-    for (unsigned pass = 0; err == ERR_OK; pass++) {
+    bool whole = false;
+    for (unsigned pass = 0; err == ERR_OK && !whole; pass++) {
         struct missing missing = {0};
         err = client_call(client, &m, ANSWER_LIMIT_NS, take_submitted, &missing, d);
         if (err == ERR_OK && (missing.bad || pass == PASSES_MAX))
             err = err_set(d, ERR_FAILED,
                           "the controller keeps asking for files; do they change while they are sent?");
-        if (err == ERR_OK && missing.count == 0)
-            break;
-        if (err == ERR_OK)
+        whole = err == ERR_OK && missing.count == 0;
+        if (err == ERR_OK && !whole)
             err = send_missing(client, e, &m.u.submit.files, &missing, d);
         free(missing.items);
     }

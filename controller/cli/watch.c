@@ -155,6 +155,15 @@ static enum err follow(struct watch *w, struct client *client, const struct watc
         m.u.watch.after_line = before;
         enum err e = client_call(client, &m, ANSWER_LIMIT_NS, take_watched, w, d);
         msg_fini(&m);
+        if (!w->ended && options->check != NULL) {
+            bool queued = strcmp(w->state, "queued") == 0;
+            enum err gone = options->check(options->check_arg, queued, d);
+            if (gone != ERR_OK && queued) {
+                struct err_detail ignored;
+                (void)cancel(client, options->job, &ignored); /* so that it can be resumed */
+            }
+            e = gone != ERR_OK ? gone : e;
+        }
         if (e != ERR_OK)
             return e;
         if (!w->ended && w->next_line == before)

@@ -12,6 +12,9 @@ struct watch_options {
     bool cancel_on_intr; /* ^C cancels the job and waits for its end; a second ^C leaves at once */
     uint64_t from_line;  /* lines before this one are old */
     uint32_t windows_done, windows_total; /* set by watch_skip */
+    /* Asked again and again: is what the job needs still there? NULL when nothing can be known here. */
+    enum err (*check)(void *arg, bool queued, struct err_detail *d);
+    void *check_arg;
 };
 
 /* Takes what a job has said until now as read. */
