@@ -165,7 +165,7 @@ static enum err take_option(struct invocation *o, int id, const char *value, str
         o->verbose = true;
         return ERR_OK;
     default:
-        must(false && "an option without a case");
+        must_failed("an option without a case", __FILE__, __LINE__);
     }
 }
 

@@ -348,14 +348,10 @@ static enum err record_write(struct spool *s, const struct header *h, const void
     do {
         n = pwritev(seg->fd, parts, h->len > 0 ? 2 : 1, (off_t)seg->bytes);
     } while (n < 0 && errno == EINTR);
-    int errnum = 0;
-    if (n < 0)
-        errnum = errno;
-    else if ((size_t)n != sizeof head + h->len)
-        errnum = ENOSPC; /* a regular file is written short only when the disk is full */
-    else if (flush && fdatasync(seg->fd) < 0)
-        errnum = errno;
-    if (errnum != 0) {
+    /* A regular file is written short only when the disk is full. */
+    bool torn = n >= 0 && (size_t)n != sizeof head + h->len;
+    if (n < 0 || torn || (flush && fdatasync(seg->fd) < 0)) {
+        int errnum = torn ? ENOSPC : errno;
         if (ftruncate(seg->fd, (off_t)seg->bytes) < 0)
             s->writable = false;
         return io_failed(s, errnum, d);

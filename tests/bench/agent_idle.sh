@@ -19,14 +19,14 @@ lab_until 10 host_connected idle || fail "the agent does not connect"
 sleep 2 # the start is over
 
 ticks() { sed 's/.*) //' "/proc/$agent/stat" | cut -d' ' -f12,13 | tr ' ' '+'; }
-status() { sed -n "s/^$1:[^0-9]*\([0-9]*\).*/\1/p" "/proc/$agent/status"; }
+status() { sed -n "s/^$1:[^0-9]*\([0-9]*\).*/\1/p" "/proc/$agent/$2"; } # status's VmRSS is only roughly kept
 before=$(($(ticks)))
 switches=$(cat "/proc/$agent"/task/*/status | awk '/ctxt_switches/ { n += $2 } END { print n }')
 sleep "$seconds"
 used=$(($(ticks) - before))
 switches=$(($(cat "/proc/$agent"/task/*/status | awk '/ctxt_switches/ { n += $2 } END { print n }') - switches))
 hz=$(getconf CLK_TCK)
-awk -v used="$used" -v hz="$hz" -v s="$seconds" -v rss="$(status VmRSS)" -v threads="$(status Threads)" \
+awk -v used="$used" -v hz="$hz" -v s="$seconds" -v rss="$(status Rss smaps_rollup)" -v threads="$(status Threads status)" \
     -v switches="$switches" 'BEGIN {
     printf "seconds %d\ncpu_ticks %d (of %d a second)\ncpu_percent_of_a_core %.3f\n", s, used, hz, 100 * used / hz / s
     printf "rss_kib %d\nthreads %d\ncontext_switches_per_s %.1f\n", rss, threads, switches / s
