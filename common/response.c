@@ -163,15 +163,24 @@ static void feed_chunk_size(struct response *r, uint8_t c)
         if (r->remaining >> 56 != 0)
             fail(r, RESPONSE_CHUNK_SIZE);
         r->remaining = r->remaining << 4 | (uint64_t)hex;
-    } else if (!r->chunk_has_digit) {
-        fail(r, RESPONSE_CHUNK_SIZE);
-    } else if (c == '\r') {
+    } else if (r->chunk_has_digit && c == '\r') {
         r->state = RESPONSE_AT_CHUNK_SIZE_LF;
-    } else if (c == ';' || c == ' ' || c == '\t') {
+    } else if (r->chunk_has_digit && (c == ';' || c == ' ' || c == '\t')) {
         r->state = RESPONSE_IN_CHUNK_EXTENSION;
     } else {
         fail(r, RESPONSE_CHUNK_SIZE);
     }
+}
+
+/* One byte of a trailer line before its end: a name of token bytes, a colon, a value without control bytes.
+ */
+static bool fits_trailer(const struct response *r, uint8_t c)
+{
+    if (r->after_cr)
+        return false;
+    if (r->named)
+        return (c >= ' ' || c == '\t') && c != 0x7f;
+    return (c == ':' && r->line_len != 0) || response_is_token((const char *)&c, 1);
 }
 
 static void feed_trailer(struct response *r, uint8_t c)
@@ -186,16 +195,11 @@ static void feed_trailer(struct response *r, uint8_t c)
         r->line_len = 0;
         r->after_cr = false;
         r->named = false;
-    } else if (r->after_cr) {
-        fail(r, RESPONSE_HEADER_LINE);
-    } else if (c == '\r') {
+    } else if (c == '\r' && !r->after_cr && (r->line_len == 0 || r->named)) {
         r->after_cr = true;
-        if (r->line_len != 0 && !r->named)
-            fail(r, RESPONSE_HEADER_LINE);
-    } else if (r->line_len == 0 && (c == ' ' || c == '\t')) {
+    } else if (r->line_len == 0 && !r->after_cr && (c == ' ' || c == '\t')) {
         fail(r, RESPONSE_FOLDING);
-    } else if (r->named ? (c < ' ' && c != '\t') || c == 0x7f
-                        : !(c == ':' && r->line_len != 0) && !response_is_token((const char *)&c, 1)) {
+    } else if (!fits_trailer(r, c)) {
         fail(r, RESPONSE_HEADER_LINE);
     } else {
         r->named = r->named || c == ':';
