@@ -201,7 +201,8 @@ enum err run_agent(const struct invocation *o, struct err_detail *d)
 {
     if (o->verbose)
         log_set_level(LOG_DEBUG);
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a full file are error values, not a death */
+    signal(SIGXFSZ, SIG_IGN);
     struct parts parts;
     struct run r = {.result = ERR_OK};
     enum err e = parts_load(o, &parts, d);

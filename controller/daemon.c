@@ -173,7 +173,8 @@ enum err daemon_run(const struct daemon_options *options, struct err_detail *d)
 {
     struct daemon m = {.o = options, .lock_fd = -1, .store_path = daemon_store_path(options->state_dir)};
     must(uv_loop_init(&m.loop) == 0);
-    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe and a full file are error values, not a death */
+    (void)signal(SIGXFSZ, SIG_IGN);
     enum err e = lock_state(&m, d);
     if (e == ERR_OK && options->identity_dir != NULL)
         e = identity_load(options->identity_dir, &m.identity, d);
