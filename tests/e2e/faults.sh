@@ -23,16 +23,7 @@ start_agent server1
 start_agent load1
 lab_until 10 host_connected server1 load1 || fail "the agents do not connect"
 
-mkdir -p "$lab/www"
-head -c 1000 /dev/zero | tr '\0' x >"$lab/www/small.txt"
-chmod -R a+rX "$lab/www"
-cat >"$lab/nginx.conf" <<CONF
-daemon off; worker_processes 1; pid $lab/nginx.pid; error_log stderr warn; user root;
-events { worker_connections 1024; }
-http { access_log off; keepalive_requests 100000000;
-  client_body_temp_path $lab/t1; proxy_temp_path $lab/t2; fastcgi_temp_path $lab/t3; uwsgi_temp_path $lab/t4; scgi_temp_path $lab/t5;
-  server { listen 10.77.0.2:8080; root $lab/www; } }
-CONF
+lab_nginx
 cat >"$lab/faults.json" <<JSON
 {
   "name": "faults",
