@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 #include "agent/enroll.h"
 #include "agent/host.h"
+#include "agent/process/process.h"
 #include "agent/state_dir.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -208,6 +209,7 @@ enum err run_agent(const struct invocation *o, struct err_detail *d)
     enum err e = parts_load(o, &parts, d);
     if (e != ERR_OK)
         goto out;
+    process_clean_stale();
     must(uv_loop_init(&r.loop) == 0);
     e = run_start(&r, o, &parts, d);
     if (e != ERR_OK)

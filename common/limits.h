@@ -60,6 +60,11 @@
 #define LIMIT_SPOOL_BYTES (256ull * 1024ull * 1024ull)
 /* Connections a controller serves; a lab has tens of agents. */
 #define LIMIT_PEERS 4096u
+/* What a host may count in one window, bytes and nanoseconds of CPU time too: a 100 Gbit/s link is full for
+ * two months before. Added up over LIMIT_HOSTS_PER_ROLE hosts it still fits the store's signed column. */
+#define LIMIT_COUNT (1ull << 56)
+/* An instant of a host's clock, or what all its CPUs did since boot, ns. */
+#define LIMIT_CLOCK_NS (1ull << 62)
 /* Text of one error or cause. */
 #define LIMIT_TEXT_BYTES 4096u
 

@@ -124,8 +124,10 @@ void schema_set_pointer(void *at, const void *p);
     {                                                                                                        \
         SCHEMA_ROW(BOOL, field, bool, protobuf_c_boolean), .max = 1                                          \
     }
-#define F_NS(field)  F_U64(field, 0, SCHEMA_DURATION_NS_MAX)
-#define F_ANY(field) F_U64(field, 0, UINT64_MAX)
+#define F_NS(field)    F_U64(field, 0, SCHEMA_DURATION_NS_MAX)
+#define F_COUNT(field) F_U64(field, 0, LIMIT_COUNT)
+#define F_CLOCK(field) F_U64(field, 0, LIMIT_CLOCK_NS)
+#define F_ANY(field)   F_U64(field, 0, UINT64_MAX) /* numbers that are only compared */
 #define F_ENUM(field, our_enum, wire_enum, lo, count)                                                        \
     {                                                                                                        \
         SCHEMA_ROW(ENUM, field, enum our_enum, wire_enum), .min = lo, .max = (count)-1                       \

@@ -42,7 +42,7 @@ static const struct schema_field exited_fields[] = {
     F_I32(signal, 0, 128),
     F_TEXT(log_tail, PROSE, LIMIT_LOG_TAIL_BYTES),
     F_BYTES(log, LIMIT_LOG_HEAD_BYTES + LIMIT_LOG_TAIL_BYTES),
-    F_ANY(log_dropped_bytes),
+    F_COUNT(log_dropped_bytes),
 };
 static const struct schema schema_exited = SCHEMA_OF(OURS, exited__descriptor, exited_fields);
 #undef OURS
@@ -63,9 +63,9 @@ static const struct schema schema_checked = SCHEMA_OF(OURS, checked__descriptor,
 #define WIRE Splitbench__V1__Progress
 static const struct schema_field progress_fields[] = {
     F_ENUM(kind, msg_progress_kind, Splitbench__V1__ProgressKind, 0, MSG_PROGRESS_COUNT),
-    F_ANY(at_ns),
-    F_ANY(ok),
-    F_ANY(failed),
+    F_CLOCK(at_ns),
+    F_COUNT(ok),
+    F_COUNT(failed),
 };
 static const struct schema schema_progress = SCHEMA_OF(OURS, progress__descriptor, progress_fields);
 #undef OURS
@@ -74,7 +74,7 @@ static const struct schema schema_progress = SCHEMA_OF(OURS, progress__descripto
 #define OURS struct msg_accounts
 #define WIRE Splitbench__V1__Accounts
 static const struct schema_field accounts_fields[] = {
-    F_ANY(scheduled), F_ANY(ok), F_ANY(failed), F_ANY(in_flight), F_ANY(never_sent),
+    F_COUNT(scheduled), F_COUNT(ok), F_COUNT(failed), F_COUNT(in_flight), F_COUNT(never_sent),
 };
 static const struct schema schema_accounts = SCHEMA_OF(OURS, accounts__descriptor, accounts_fields);
 #undef OURS
@@ -85,7 +85,7 @@ static const struct schema schema_accounts = SCHEMA_OF(OURS, accounts__descripto
 static const struct schema_field error_class_fields[] = {
     F_TEXT(phase, ANY, 32),
     F_TEXT(cause, ANY, 64),
-    F_ANY(count),
+    F_COUNT(count),
     F_TEXT(sample, PROSE, 512),
 };
 static const struct schema schema_error_class = SCHEMA_OF(OURS, error_class__descriptor, error_class_fields);
@@ -96,7 +96,7 @@ static const struct schema schema_error_class = SCHEMA_OF(OURS, error_class__des
 #define WIRE Splitbench__V1__StatusCount
 static const struct schema_field status_count_fields[] = {
     F_U32(status, 0, 999),
-    F_ANY(count),
+    F_COUNT(count),
 };
 static const struct schema schema_status_count =
     SCHEMA_OF(OURS, status_count__descriptor, status_count_fields);
@@ -107,24 +107,24 @@ static const struct schema schema_status_count =
 #define WIRE Splitbench__V1__Loaded
 static const struct schema_field loaded_fields[] = {
     F_TEXT(generator, PROSE, 256),
-    F_ANY(window_start_ns),
-    F_ANY(window_end_ns),
+    F_CLOCK(window_start_ns),
+    F_CLOCK(window_end_ns),
     F_STRUCT(window, msg_accounts, schema_accounts),
     F_STRUCT(warmup, msg_accounts, schema_accounts),
-    F_ANY(requests_sent),
-    F_ANY(responses),
-    F_ANY(body_bytes),
-    F_ANY(wire_in_bytes),
-    F_ANY(wire_out_bytes),
-    F_ANY(short_bodies),
+    F_COUNT(requests_sent),
+    F_COUNT(responses),
+    F_COUNT(body_bytes),
+    F_COUNT(wire_in_bytes),
+    F_COUNT(wire_out_bytes),
+    F_COUNT(short_bodies),
     F_LIST(errors, error_count, MSG_ERRORS_MAX, msg_error_class, schema_error_class),
     F_LIST(statuses, status_count, MSG_STATUSES_MAX, msg_status_count, schema_status_count),
     F_BYTES(latency_hist, MSG_HIST_BYTES_MAX),
-    F_ANY(cpu_user_ns),
-    F_ANY(cpu_system_ns),
-    F_ANY(rss_bytes_max),
+    F_COUNT(cpu_user_ns),
+    F_COUNT(cpu_system_ns),
+    F_COUNT(rss_bytes_max),
     F_TEXT(raw, PROSE, MSG_RAW_BYTES_MAX),
-    F_ANY(unanswered),
+    F_COUNT(unanswered),
 };
 static const struct schema schema_loaded = SCHEMA_OF(OURS, loaded__descriptor, loaded_fields);
 #undef OURS
@@ -133,7 +133,7 @@ static const struct schema schema_loaded = SCHEMA_OF(OURS, loaded__descriptor, l
 #define OURS struct msg_proc_sample
 #define WIRE Splitbench__V1__ProcSample
 static const struct schema_field proc_sample_fields[] = {
-    F_U32(proc, 0, UINT32_MAX),      F_BOOL(alive), F_ANY(cpu_ns), F_ANY(rss_bytes),
+    F_U32(proc, 0, UINT32_MAX),      F_BOOL(alive), F_CLOCK(cpu_ns), F_COUNT(rss_bytes),
     F_U32(processes, 0, UINT32_MAX),
 };
 static const struct schema schema_proc_sample = SCHEMA_OF(OURS, proc_sample__descriptor, proc_sample_fields);
@@ -143,10 +143,10 @@ static const struct schema schema_proc_sample = SCHEMA_OF(OURS, proc_sample__des
 #define OURS struct msg_sampled
 #define WIRE Splitbench__V1__Sampled
 static const struct schema_field sampled_fields[] = {
-    F_ANY(at_ns),
-    F_ANY(busy_ns),
-    F_ANY(steal_ns),
-    F_ANY(own_ns),
+    F_CLOCK(at_ns),
+    F_CLOCK(busy_ns),
+    F_CLOCK(steal_ns),
+    F_CLOCK(own_ns),
     F_ARRAY(procs, proc_count, MSG_PROCS_MAX, msg_proc_sample, schema_proc_sample),
 };
 static const struct schema schema_sampled = SCHEMA_OF(OURS, sampled__descriptor, sampled_fields);

@@ -14,7 +14,6 @@
 
 #define PROGRAM_NAME  "splitbench-load"
 #define RESULT_FORMAT "splitbench-load/1"
-#define COUNT_MAX     (UINT64_C(1) << 62) /* four such counts still add up within 64 bits */
 
 static const char *const version_arguments[] = {"--version", NULL};
 
@@ -126,7 +125,7 @@ static bool read_event(const char *line, struct msg_progress *out)
     if (line[0] != '{' || json_parse(line, strlen(line), NULL, &root, NULL) != ERR_OK)
         return false;
     bool good = json_get_string(root, "event", &name, NULL) == ERR_OK &&
-                json_get_u64(root, "t_ns", 0, COUNT_MAX, &out->at_ns, NULL) == ERR_OK;
+                json_get_u64(root, "t_ns", 0, LIMIT_CLOCK_NS, &out->at_ns, NULL) == ERR_OK;
     for (size_t i = 0; good && i < ARRAY_LEN(events); i++) {
         if (strcmp(name, events[i].name) == 0) {
             out->kind = events[i].kind;
@@ -134,8 +133,8 @@ static bool read_event(const char *line, struct msg_progress *out)
         }
     }
     if (known && out->kind == MSG_PROGRESS_TICK)
-        known = json_get_u64(root, "ok", 0, COUNT_MAX, &out->ok, NULL) == ERR_OK &&
-                json_get_u64(root, "failed", 0, COUNT_MAX, &out->failed, NULL) == ERR_OK;
+        known = json_get_u64(root, "ok", 0, LIMIT_COUNT, &out->ok, NULL) == ERR_OK &&
+                json_get_u64(root, "failed", 0, LIMIT_COUNT, &out->failed, NULL) == ERR_OK;
     json_free(root);
     return known;
 }
@@ -151,7 +150,7 @@ static bool has_result(int32_t status)
 static enum err get_count(const struct json_value *object, const char *key, uint64_t *out,
                           struct err_detail *d)
 {
-    return json_get_u64(object, key, 0, COUNT_MAX, out, d);
+    return json_get_u64(object, key, 0, LIMIT_COUNT, out, d);
 }
 
 static enum err parse_accounts(const struct json_value *root, const char *key, struct msg_accounts *out,
@@ -174,7 +173,7 @@ static enum err parse_accounts(const struct json_value *root, const char *key, s
         e = json_get_bool(a, "balanced", &balanced, d);
     if (e != ERR_OK)
         return e;
-    uint64_t sum = out->ok + out->failed + out->in_flight; /* below 2^64: each is at most 2^62 */
+    uint64_t sum = out->ok + out->failed + out->in_flight; /* each is at most LIMIT_COUNT */
     if (!balanced || sum > out->scheduled || out->scheduled - sum != out->never_sent)
         return err_set(d, ERR_INVALID,
                        "the accounts of the %s do not balance: scheduled %" PRIu64 ", ok %" PRIu64
@@ -211,9 +210,9 @@ static enum err parse_window(const struct json_value *root, const struct driver_
     bool interrupted = false;
     enum err e = json_get_child(root, "window", JSON_OBJECT, &w, d);
     if (e == ERR_OK)
-        e = json_get_u64(w, "start_ns", 0, COUNT_MAX, &out->window_start_ns, d);
+        e = json_get_u64(w, "start_ns", 0, LIMIT_CLOCK_NS, &out->window_start_ns, d);
     if (e == ERR_OK)
-        e = json_get_u64(w, "end_ns", 0, COUNT_MAX, &out->window_end_ns, d);
+        e = json_get_u64(w, "end_ns", 0, LIMIT_CLOCK_NS, &out->window_end_ns, d);
     if (e == ERR_OK)
         e = json_get_bool(root, "interrupted", &interrupted, d);
     if (e != ERR_OK)
@@ -273,7 +272,7 @@ static enum err parse_statuses(const struct json_value *root, struct msg_loaded 
         if (!code)
             return err_set(d, ERR_INVALID, "status: \"%.40s\" is not an HTTP status", v->key);
         s->status = (uint32_t)strtoul(v->key, NULL, 10);
-        e = json_to_u64(v, 0, COUNT_MAX, &s->count, d);
+        e = json_to_u64(v, 0, LIMIT_COUNT, &s->count, d);
         out->status_count++;
     }
     return e;

@@ -319,19 +319,24 @@ static void settle(struct process_set *set)
     }
 }
 
+void process_clean_stale(void)
+{
+    char path[CGROUP_PATH_BYTES];
+    size_t stale =
+        cgroup_find_parent("/proc", path, sizeof path, NULL) == ERR_OK ? cgroup_clean_stale(path) : 0;
+    if (stale > 0)
+        log_warn("cgroup_stale", "path=\"%s\" removed=%zu", path, stale);
+}
+
 static void find_cgroup(struct process_set *set)
 {
     struct err_detail d;
     char path[CGROUP_PATH_BYTES];
     enum err e = cgroup_find_parent("/proc", path, sizeof path, &d);
-    if (e != ERR_OK) {
+    if (e == ERR_OK)
+        set->cgroup = mem_strdup(path);
+    else
         log_info("cgroup_unused", "why=\"%s\"", d.text);
-        return;
-    }
-    set->cgroup = mem_strdup(path);
-    size_t stale = cgroup_clean_stale(path);
-    if (stale > 0)
-        log_warn("cgroup_stale", "path=\"%s\" removed=%zu", path, stale);
 }
 
 /* Whoever started us may have had SIGCHLD ignored, which is inherited: the kernel would swallow how our
@@ -363,8 +368,10 @@ enum err process_set_new(const struct process_set_options *options, struct proce
     set->lease_until_ns = boot_now_ns() + options->lease_ns;
     set->sweep.data = set;
     must(uv_timer_init(set->loop, &set->sweep) == 0);
-    if (!options->no_cgroup)
+    if (!options->no_cgroup) {
+        process_clean_stale();
         find_cgroup(set);
+    }
     *out = set;
     return ERR_OK;
 }

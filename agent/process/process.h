@@ -54,6 +54,10 @@ NODISCARD enum err process_set_new(const struct process_set_options *options, st
  * are still under way end with ERR_CANCELLED before it. May be called from any callback. */
 void process_set_close(struct process_set **set, void (*cb)(void *arg), void *arg);
 
+/* Kills what dead agents and supervisors have left in their leaves beside ours. Every process_set_new does
+ * it; an agent does it when it starts, too, for it may be long until its next job. */
+void process_clean_stale(void);
+
 /* The lease begins anew. When it runs out the supervisors kill every tree by themselves, agent or no agent;
  * time in which the host was suspended counts. */
 void process_set_renew(struct process_set *set, uint64_t lease_ns);

@@ -25,6 +25,8 @@ struct client {
     bool up;
     bool final; /* refused for good */
     struct err_detail why;
+    client_check *check; /* NULL: a controller that is away may come back */
+    void *check_arg;
     /* The call in hand. */
     bool answered;
     enum err result;
@@ -82,11 +84,16 @@ static enum err load_identity(struct client *c, const struct cli_place *place, c
     return e;
 }
 
-/* Turns the loop until the flag is up, the connection is refused for good, or the deadline has passed. */
-static void turn_until(struct client *c, const bool *flag, uint64_t deadline_ns)
+/* Turns the loop until we are connected, refused for good, or the deadline has passed. */
+static enum err wait_up(struct client *c, uint64_t deadline_ns, struct err_detail *d)
 {
-    while (!*flag && !c->final && clock_now_ns() < deadline_ns)
+    enum err e = ERR_OK;
+    while (!c->up && !c->final && e == ERR_OK && clock_now_ns() < deadline_ns) {
         uv_run(&c->loop, UV_RUN_ONCE);
+        if (!c->up && c->check != NULL)
+            e = c->check(c->check_arg, d);
+    }
+    return e;
 }
 
 static enum err say_unreached(const struct client *c, struct err_detail *d)
@@ -130,8 +137,8 @@ enum err client_open(const struct cli_place *place, struct client **out, struct 
                         &hello, &c->link, d);
     if (e != ERR_OK)
         goto out;
-    turn_until(c, &c->up, clock_now_ns() + CONNECT_TIMEOUT_NS);
-    if (!c->up)
+    e = wait_up(c, clock_now_ns() + CONNECT_TIMEOUT_NS, d);
+    if (e == ERR_OK && !c->up)
         e = say_unreached(c, d);
 out:
     if (e != ERR_OK)
@@ -171,6 +178,12 @@ const char *client_name(const struct client *c)
     return c->name;
 }
 
+void client_set_check(struct client *c, client_check *check, void *arg)
+{
+    c->check = check;
+    c->check_arg = arg;
+}
+
 static void on_reply(void *arg, enum err e, const struct msg *reply, const struct err_detail *d)
 {
     struct client *c = arg;
@@ -187,7 +200,9 @@ enum err client_call(struct client *c, const struct msg *m, uint64_t timeout_ns,
 {
     uint64_t give_up_ns = clock_now_ns() + RETRY_NS;
     for (;;) {
-        turn_until(c, &c->up, give_up_ns);
+        enum err e = wait_up(c, give_up_ns, d);
+        if (e != ERR_OK)
+            return e;
         if (!c->up && c->final)
             return err_set(d, ERR_DENIED, "the controller at %s refuses: %s", c->address, c->why.text);
         if (!c->up)
@@ -196,7 +211,7 @@ enum err client_call(struct client *c, const struct msg *m, uint64_t timeout_ns,
         c->result_detail.text[0] = '\0';
         c->take = take;
         c->take_arg = arg;
-        enum err e = link_client_call(c->link, m, timeout_ns, on_reply, c);
+        e = link_client_call(c->link, m, timeout_ns, on_reply, c);
         if (e != ERR_OK)
             return err_set(d, e, "cannot ask the controller at %s", c->address);
         while (!c->answered)

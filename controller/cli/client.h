@@ -16,6 +16,11 @@ void client_close(struct client **client);
 /* Who the controller takes us for: the certificate's name, or over ipc the login name. Until client_close. */
 const char *client_name(const struct client *client);
 
+/* Asked again and again while the controller is away: an error ends the wait for it at once and is what the
+ * call returns. Without it a controller that went is waited for, it may be starting anew. */
+typedef enum err client_check(void *arg, struct err_detail *d);
+void client_set_check(struct client *client, client_check *check, void *arg);
+
 /* One request. `take` sees the answer (borrowed). Survives one reconnection when the request may be repeated:
  * every operator request may. */
 typedef void client_take(void *arg, const struct msg *reply);

@@ -184,10 +184,8 @@ int cli_resume(int argc, char **argv)
     if (!cli_parse(&f, &syntax, argc, argv, &code))
         return code;
     enum err e = f.place.local ? start_local_for(&f, &local, &d) : ERR_OK;
-    if (e == ERR_OK && f.place.local)
-        f.place.controller = local_address(local);
     if (e == ERR_OK)
-        e = client_open(&f.place, &client, &d);
+        e = local != NULL ? local_open_client(local, &client, &d) : client_open(&f.place, &client, &d);
     if (e == ERR_OK)
         e = resume(&f, client, local, &code, &d);
     client_close(&client);

@@ -3,7 +3,6 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/mem.h"
-#include "controller/cli/client.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,22 +159,32 @@ static void read_log_tail(const struct child *c, char *out, size_t size)
     fclose(f);
 }
 
+static enum err check_child(struct local *l, size_t i, struct err_detail *d)
+{
+    struct child *c = &l->children[i];
+    if (c->pid != 0 && waitpid(c->pid, NULL, WNOHANG) == c->pid)
+        c->pid = 0;
+    if (c->pid != 0)
+        return ERR_OK;
+    char tail[700];
+    read_log_tail(c, tail, sizeof tail);
+    return err_set(d, ERR_FAILED, "the %s of this run has ended; its log %s ends: %s",
+                   i == 0 ? "controller" : "agent", c->log, tail);
+}
+
+static enum err check_controller(void *local, struct err_detail *d)
+{
+    return check_child(local, 0, d);
+}
+
 enum err local_check(void *local, bool queued, struct err_detail *d)
 {
     struct local *l = local;
-    for (size_t i = 0; i < l->child_count; i++) {
-        struct child *c = &l->children[i];
-        if (c->pid != 0 && waitpid(c->pid, NULL, WNOHANG) == c->pid)
-            c->pid = 0;
-        /* While a job runs the controller itself sees an agent go, and says more about it. */
-        if (c->pid != 0 || (i != 0 && !queued))
-            continue;
-        char tail[700];
-        read_log_tail(c, tail, sizeof tail);
-        return err_set(d, ERR_FAILED, "the %s of this run has ended; its log %s ends: %s",
-                       i == 0 ? "controller" : "agent", c->log, tail);
-    }
-    return ERR_OK;
+    enum err e = check_child(l, 0, d);
+    /* While a job runs the controller itself sees an agent go, and says more about it. */
+    for (size_t i = 1; i < l->child_count && queued && e == ERR_OK; i++)
+        e = check_child(l, i, d);
+    return e;
 }
 
 static size_t count_connected(const char *hosts_json, size_t len)
@@ -193,9 +202,16 @@ static size_t count_connected(const char *hosts_json, size_t len)
     return n;
 }
 
+enum err local_open_client(struct local *l, struct client **out, struct err_detail *d)
+{
+    enum err e = client_open(&(struct cli_place){.controller = l->address}, out, d);
+    if (e == ERR_OK)
+        client_set_check(*out, check_controller, l);
+    return e;
+}
+
 static enum err wait_for_agents(struct local *l, size_t wanted, struct err_detail *d)
 {
-    struct cli_place here = {.controller = l->address};
     uint64_t deadline_ns = clock_now_ns() + START_LIMIT_NS;
     char *socket = l->address + strlen("ipc://");
     struct client *client = NULL;
@@ -208,7 +224,7 @@ static enum err wait_for_agents(struct local *l, size_t wanted, struct err_detai
         poll(NULL, 0, 5);
     }
     if (e == ERR_OK)
-        e = client_open(&here, &client, d);
+        e = local_open_client(l, &client, d);
     while (e == ERR_OK) {
         struct buf hosts;
         e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_HOSTS}, &hosts, d);
@@ -267,11 +283,6 @@ out:
         local_stop(&l);
     *out = l;
     return e;
-}
-
-const char *local_address(const struct local *l)
-{
-    return l->address;
 }
 
 static void reap(struct local *l)

@@ -5,7 +5,7 @@
  * for, over ipc. All hang on one leash (a pipe): whatever ends this process ends them, and they end what they
  * started. Owned by the subcommand; main thread only.
  */
-#include "controller/cli/cli.h"
+#include "controller/cli/client.h"
 #include "controller/experiment/experiment.h"
 
 struct local;
@@ -15,8 +15,9 @@ struct local;
 NODISCARD enum err local_start(const struct cli_place *place, const struct experiment *e, struct local **out,
                                struct err_detail *d);
 
-/* Where its controller listens; valid until local_stop. */
-const char *local_address(const struct local *local);
+/* A connection to its controller: when that process ends, calls end at once instead of waiting for its
+ * return. Closed by the caller, before local_stop. */
+NODISCARD enum err local_open_client(struct local *local, struct client **out, struct err_detail *d);
 
 /* Is every part alive that the job needs? `local` is a struct local; `queued`: no host works for it yet. The
  * error says which part has ended, and why by its log. */

@@ -67,19 +67,17 @@ static int submit(struct run *r, const struct experiment *experiment, enum msg_m
     struct local *local = NULL;
     struct client *client = NULL;
     struct err_detail d = {0};
-    struct cli_place place = r->flags.place;
+    const struct cli_place *place = &r->flags.place;
     char job[SUBMIT_JOB_BYTES];
     int code = CLI_EXIT_INFRA;
     submit_make_job_id(job);
-    enum err e = place.local ? local_start(&r->flags.place, experiment, &local, &d) : ERR_OK;
-    if (e == ERR_OK && place.local)
-        place.controller = local_address(local);
+    enum err e = place->local ? local_start(place, experiment, &local, &d) : ERR_OK;
     if (e == ERR_OK)
-        e = client_open(&place, &client, &d);
+        e = local != NULL ? local_open_client(local, &client, &d) : client_open(place, &client, &d);
     if (e == ERR_OK)
         e = submit_experiment(
-            client, &(struct submit){.experiment = experiment, .mode = mode, .job = job, .here = place.local},
-            &d);
+            client,
+            &(struct submit){.experiment = experiment, .mode = mode, .job = job, .here = place->local}, &d);
     if (e != ERR_OK) {
         code = cli_fail(e, &d);
     } else if (r->flags.detach) {

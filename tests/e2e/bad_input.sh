@@ -155,7 +155,8 @@ PY
 # The port is somebody else's: nothing of theirs may be measured.
 python3 -m http.server "$port" --bind 127.0.0.1 >/dev/null 2>&1 &
 squatter=$!
-trap 'kill $squatter 2>/dev/null; rm -rf "$work"' EXIT
+command=
+trap 'kill $squatter $command 2>/dev/null; rm -rf "$work"' EXIT
 until curl -s "http://127.0.0.1:$port/" >/dev/null; do kill -0 $squatter || break; done
 other=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 free_port="\"start\": [\"python3\", \"-m\", \"http.server\", \"$other\", \"--bind\", \"\${server.address}\"], \"port\": $other, \"ready\": { \"http\": \"/\", \"timeout\": \"60s\" }"
@@ -170,6 +171,22 @@ assert numbers == {"a": 0, "b": 1}, numbers
 PY
 kill $squatter
 wait $squatter 2>/dev/null
+squatter=
+
+# The controller of a local run dies: the command says so at once, with the log's end, and does not wait for its return.
+experiment long "{ \"name\": \"a\", $python }"
+sed -i 's/200ms/60s/' "$work/long.json"
+timeout 120 "$sb" run --local --state "$work/state" "$work/long.json" >"$work/out" 2>"$work/err" </dev/null &
+command=$!
+until grep -q "round 1" "$work/err"; do kill -0 $command 2>/dev/null || break; sleep 0.1; done
+run=$(pgrep -P $command -x splitbench)
+kill -9 "$(pgrep -P "$run" -x splitbench)" || wrong "controller-killed: no controller runs"
+wait $command
+got=$?
+command=
+tried=$((tried + 1))
+[ "$got" -eq 3 ] || wrong "controller-killed: exit code $got, not 3"
+grep -qF "the controller of this run has ended" "$work/err" || wrong "controller-killed: it does not say so"
 
 refuses 3 "$work/none.sock" run --controller "ipc://$work/none.sock" "$good"
 refuses 3 "$work/none.sock" status --controller "ipc://$work/none.sock"

@@ -384,8 +384,8 @@ static void test_agent_stopped(void **state)
 }
 
 /* Agent and supervisor at one blow: the first process goes by its death signal, the rest of a leaf when the
- * next set begins; without a leaf those that left are beyond reach, which is why the supervisor has another
- * name. */
+ * next agent or set begins; without a leaf those that left are beyond reach, which is why the supervisor has
+ * another name. */
 static void test_agent_and_supervisor_killed(void **state)
 {
     struct victim v;
@@ -412,10 +412,7 @@ static void test_agent_and_supervisor_killed(void **state)
         }
         procstat_list_fini(&list);
     } else {
-        struct world *w = mem_zalloc(1, sizeof *w);
-        world_init(w, &with_cgroup);
-        world_fini(w);
-        free(w);
+        process_clean_stale();
     }
     world_wait_nobody(v.mark);
     assert_int_equal(leaves_of(v.pid), 0);
