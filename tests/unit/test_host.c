@@ -1,6 +1,7 @@
 /* Facts about a machine: from recorded trees, from this one, and with everything missing. */
 #include "agent/host.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,33 +13,10 @@
 
 #include <cmocka.h>
 
-struct tree {
-    char root[64];
-};
-
-static int set_up(void **state)
+static void put(const struct scratch *t, const char *name, const char *text)
 {
-    struct tree *t = mem_zalloc(1, sizeof *t);
-    snprintf(t->root, sizeof t->root, "/tmp/splitbench-host-XXXXXX");
-    assert_non_null(mkdtemp(t->root));
-    *state = t;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct tree *t = *state;
-    char *command = mem_printf("rm -rf %s", t->root);
-    assert_int_equal(system(command), 0);
-    free(command);
-    free(t);
-    return 0;
-}
-
-static void put(const struct tree *t, const char *name, const char *text)
-{
-    char *path = mem_printf("%s%s", t->root, name);
-    for (char *p = path + strlen(t->root) + 1; (p = strchr(p, '/')) != NULL; p++) {
+    char *path = mem_printf("%s%s", t->dir, name);
+    for (char *p = path + strlen(t->dir) + 1; (p = strchr(p, '/')) != NULL; p++) {
         *p = '\0';
         mkdir(path, 0700);
         *p = '/';
@@ -50,7 +28,7 @@ static void put(const struct tree *t, const char *name, const char *text)
     free(path);
 }
 
-static void put_kernel(const struct tree *t)
+static void put_kernel(const struct scratch *t)
 {
     put(t, "/proc/sys/kernel/hostname", "lab-07\n");
     put(t, "/proc/sys/kernel/osrelease", "6.1.0-25-amd64\n");
@@ -59,7 +37,7 @@ static void put_kernel(const struct tree *t)
 
 static void test_x86_machine(void **state)
 {
-    struct tree *t = *state;
+    struct scratch *t = *state;
     put_kernel(t);
     put(t, "/etc/os-release", "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n");
     put(t, "/proc/cpuinfo",
@@ -67,7 +45,7 @@ static void test_x86_machine(void **state)
         "model name\t: 13th Gen Intel(R) Core(TM) i7-13700K\nstepping\t: 1\n");
     put(t, "/proc/meminfo", "MemTotal:       32657788 kB\nMemFree:        1 kB\n");
     struct msg_host h;
-    assert_int_equal(host_read(t->root, &h, NULL), ERR_OK);
+    assert_int_equal(host_read(t->dir, &h, NULL), ERR_OK);
     assert_string_equal(h.hostname, "lab-07");
     assert_string_equal(h.kernel, "6.1.0-25-amd64");
     assert_string_equal(h.boot_id, "5a1f2b5e-9d1c-4c4e-8f0a-0123456789ab");
@@ -80,31 +58,31 @@ static void test_x86_machine(void **state)
 
 static void test_arm_board_and_arm_server(void **state)
 {
-    struct tree *t = *state;
+    struct scratch *t = *state;
     put_kernel(t);
     put(t, "/proc/cpuinfo",
         "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: "
         "0xd0c\n");
     put(t, "/usr/lib/os-release", "PRETTY_NAME='Plain'\n");
     struct msg_host h;
-    assert_int_equal(host_read(t->root, &h, NULL), ERR_OK);
+    assert_int_equal(host_read(t->dir, &h, NULL), ERR_OK);
     assert_string_equal(h.cpu_model, "ARM implementer 0x41 part 0xd0c");
     assert_string_equal(h.os, "Plain");
     assert_true(h.memory_bytes == 0);
     msg_host_fini(&h);
 
     put(t, "/sys/firmware/devicetree/base/model", "Raspberry Pi 5 Model B Rev 1.0");
-    assert_int_equal(host_read(t->root, &h, NULL), ERR_OK);
+    assert_int_equal(host_read(t->dir, &h, NULL), ERR_OK);
     assert_string_equal(h.cpu_model, "Raspberry Pi 5 Model B Rev 1.0");
     msg_host_fini(&h);
 }
 
 static void test_missing_facts_are_empty_but_boot_id(void **state)
 {
-    struct tree *t = *state;
+    struct scratch *t = *state;
     struct msg_host h;
     struct err_detail d = {""};
-    assert_int_equal(host_read(t->root, &h, &d), ERR_IO);
+    assert_int_equal(host_read(t->dir, &h, &d), ERR_IO);
     assert_non_null(strstr(d.text, "boot_id"));
     assert_string_equal(h.hostname, "");
     assert_string_equal(h.cpu_model, "");
@@ -112,14 +90,14 @@ static void test_missing_facts_are_empty_but_boot_id(void **state)
     msg_host_fini(&h);
     put(t, "/proc/sys/kernel/random/boot_id", "x\n");
     put(t, "/proc/meminfo", "MemTotal: lots\n");
-    assert_int_equal(host_read(t->root, &h, &d), ERR_OK);
+    assert_int_equal(host_read(t->dir, &h, &d), ERR_OK);
     assert_true(h.memory_bytes == 0);
     msg_host_fini(&h);
 }
 
 static void test_long_and_odd_names_are_capped(void **state)
 {
-    struct tree *t = *state;
+    struct scratch *t = *state;
     put_kernel(t);
     char name[LIMIT_NAME_BYTES + 3];
     memset(name, 'x', sizeof name);
@@ -127,7 +105,7 @@ static void test_long_and_odd_names_are_capped(void **state)
     name[sizeof name - 1] = '\0';
     put(t, "/proc/sys/kernel/hostname", name);
     struct msg_host h;
-    assert_int_equal(host_read(t->root, &h, NULL), ERR_OK);
+    assert_int_equal(host_read(t->dir, &h, NULL), ERR_OK);
     assert_int_equal(strlen(h.hostname), LIMIT_NAME_BYTES);
     assert_int_equal(h.hostname[3], ' ');
     msg_host_fini(&h);
@@ -178,10 +156,12 @@ static void test_labels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_x86_machine, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_arm_board_and_arm_server, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_missing_facts_are_empty_but_boot_id, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_long_and_odd_names_are_capped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_x86_machine, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_arm_board_and_arm_server, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_missing_facts_are_empty_but_boot_id, scratch_set_up,
+                                        scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_long_and_odd_names_are_capped, scratch_set_up,
+                                        scratch_tear_down),
         cmocka_unit_test(test_this_machine),
         cmocka_unit_test(test_labels),
     };

@@ -2,6 +2,7 @@
 #include "agent/uplink/outbox.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,36 +13,11 @@
 
 #include <cmocka.h>
 
-struct fixture {
-    char dir[64];
-    char spool[80];
-};
-
-static int set_up(void **state)
-{
-    struct fixture *f = mem_zalloc(1, sizeof *f);
-    snprintf(f->dir, sizeof f->dir, "/tmp/splitbench-outbox-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    snprintf(f->spool, sizeof f->spool, "%s/spool", f->dir);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    char *command = mem_printf("rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(command);
-    free(f);
-    return 0;
-}
-
-static struct outbox *open_box(const struct fixture *f, uint64_t incarnation, uint64_t spool_bytes_max)
+static struct outbox *open_box(struct scratch *scratch, uint64_t incarnation, uint64_t spool_bytes_max)
 {
     struct outbox *box = NULL;
     struct err_detail d = {""};
-    enum err e = outbox_new(&(struct outbox_options){.spool_dir = f->spool,
+    enum err e = outbox_new(&(struct outbox_options){.spool_dir = scratch_at(scratch, "spool"),
                                                      .spool_bytes_max = spool_bytes_max,
                                                      .incarnation = incarnation},
                             &box, &d);
@@ -232,10 +208,10 @@ static void test_an_event_that_cannot_be_sent_is_replaced(void **state)
 
 static void test_a_result_the_disk_lost_does_not_block(void **state)
 {
-    struct fixture *f = *state;
-    struct outbox *box = open_box(f, 7, LIMIT_SPOOL_BYTES);
+    struct scratch *scratch = *state;
+    struct outbox *box = open_box(scratch, 7, LIMIT_SPOOL_BYTES);
     add_exited(box, 1, 100);
-    DIR *dir = opendir(f->spool);
+    DIR *dir = opendir(scratch_at(scratch, "spool"));
     const struct dirent *ent;
     while ((ent = readdir(dir)) != NULL) {
         if (ent->d_name[0] == '.')
@@ -259,13 +235,16 @@ int main(void)
 {
     log_set_level(LOG_ERROR);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_numbers_and_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_batches_fit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_ticks_are_dropped_oldest_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_earlier_results_come_late, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_nothing_has_room, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_an_event_that_cannot_be_sent_is_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_result_the_disk_lost_does_not_block, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_numbers_and_order, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_batches_fit, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_ticks_are_dropped_oldest_first, scratch_set_up,
+                                        scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_earlier_results_come_late, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_has_room, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_an_event_that_cannot_be_sent_is_replaced, scratch_set_up,
+                                        scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_result_the_disk_lost_does_not_block, scratch_set_up,
+                                        scratch_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The spool: what is appended survives, in order, once; damage costs only what is damaged. */
 #include "agent/uplink/spool.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,36 +18,12 @@
 
 #define HEADER_BYTES 32u
 
-struct fixture {
-    char dir[64];
-    char spool[80];
-};
-
-static int set_up(void **state)
-{
-    struct fixture *f = mem_zalloc(1, sizeof *f);
-    snprintf(f->dir, sizeof f->dir, "/tmp/splitbench-spool-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    snprintf(f->spool, sizeof f->spool, "%s/spool", f->dir);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    char *command = mem_printf("rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(command);
-    free(f);
-    return 0;
-}
-
-static struct spool *open_spool(const struct fixture *f, uint64_t bytes_max)
+static struct spool *open_spool(struct scratch *scratch, uint64_t bytes_max)
 {
     struct spool *s = NULL;
     struct err_detail d = {""};
-    enum err e = spool_new(&(struct spool_options){.dir = f->spool, .bytes_max = bytes_max}, &s, &d);
+    enum err e = spool_new(
+        &(struct spool_options){.dir = scratch_at(scratch, "spool"), .bytes_max = bytes_max}, &s, &d);
     if (e != ERR_OK)
         fail_msg("%s", d.text);
     return s;
@@ -70,9 +47,9 @@ static void expect(struct spool *s, size_t index, uint64_t incarnation, uint64_t
 }
 
 /* Number of files; the path of the last one by name. */
-static size_t count_files(const struct fixture *f, char *last, size_t last_size)
+static size_t count_files(struct scratch *scratch, char *last, size_t last_size)
 {
-    DIR *dir = opendir(f->spool);
+    DIR *dir = opendir(scratch_at(scratch, "spool"));
     assert_non_null(dir);
     size_t n = 0;
     const struct dirent *ent;
@@ -86,14 +63,14 @@ static size_t count_files(const struct fixture *f, char *last, size_t last_size)
     }
     closedir(dir);
     if (last != NULL)
-        snprintf(last, last_size, "%s/%s", f->spool, name);
+        snprintf(last, last_size, "%s/%s", scratch_at(scratch, "spool"), name);
     return n;
 }
 
 static void test_keeps_order_and_forgets_what_is_acked(void **state)
 {
-    struct fixture *f = *state;
-    struct spool *s = open_spool(f, LIMIT_SPOOL_BYTES);
+    struct scratch *scratch = *state;
+    struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     append_text(s, 7, 2, "two");
     append_text(s, 7, 5, "five");
     append_text(s, 7, 6, "");
@@ -108,7 +85,7 @@ static void test_keeps_order_and_forgets_what_is_acked(void **state)
     expect(s, 0, 7, 6, "");
     spool_ack(s, 7, 6);
     assert_int_equal(spool_count(s), 0);
-    assert_int_equal(count_files(f, NULL, 0), 0);
+    assert_int_equal(count_files(scratch, NULL, 0), 0);
     append_text(s, 7, 9, "after");
     expect(s, 0, 7, 9, "after");
     spool_free(s);
@@ -116,53 +93,53 @@ static void test_keeps_order_and_forgets_what_is_acked(void **state)
 
 static void test_survives_restarts(void **state)
 {
-    struct fixture *f = *state;
-    struct spool *s = open_spool(f, LIMIT_SPOOL_BYTES);
+    struct scratch *scratch = *state;
+    struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     append_text(s, 1, 1, "a");
     append_text(s, 1, 2, "b");
     append_text(s, 1, 3, "c");
     spool_ack(s, 1, 1);
     spool_free(s);
-    s = open_spool(f, LIMIT_SPOOL_BYTES);
+    s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     assert_int_equal(spool_count(s), 2);
     assert_true(spool_damaged_bytes(s) == 0);
     expect(s, 0, 1, 2, "b");
     append_text(s, 2, 1, "new");
     spool_free(s);
-    s = open_spool(f, LIMIT_SPOOL_BYTES);
+    s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     assert_int_equal(spool_count(s), 3);
     expect(s, 2, 2, 1, "new");
     spool_ack(s, 2, 1);
     spool_free(s);
-    s = open_spool(f, LIMIT_SPOOL_BYTES);
+    s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     assert_int_equal(spool_count(s), 2);
     expect(s, 1, 1, 3, "c");
     spool_ack(s, 1, 3);
-    assert_int_equal(count_files(f, NULL, 0), 0);
+    assert_int_equal(count_files(scratch, NULL, 0), 0);
     assert_true(spool_bytes(s) == 0);
     spool_free(s);
 }
 
 static void test_segments_rotate_and_go(void **state)
 {
-    struct fixture *f = *state;
-    struct spool *s = open_spool(f, LIMIT_SPOOL_BYTES);
+    struct scratch *scratch = *state;
+    struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     char *big = mem_alloc(SPOOL_RECORD_BYTES);
     memset(big, 'x', SPOOL_RECORD_BYTES);
     for (uint64_t n = 1; n <= 7; n++)
         assert_int_equal(spool_append(s, 1, n, big, SPOOL_RECORD_BYTES, NULL), ERR_OK);
-    size_t files = count_files(f, NULL, 0);
+    size_t files = count_files(scratch, NULL, 0);
     assert_true(files >= 3);
     spool_ack(s, 1, 4);
-    assert_true(count_files(f, NULL, 0) < files);
+    assert_true(count_files(scratch, NULL, 0) < files);
     spool_free(s);
-    s = open_spool(f, LIMIT_SPOOL_BYTES);
+    s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     assert_int_equal(spool_count(s), 3);
     char *got = mem_alloc(SPOOL_RECORD_BYTES);
     assert_int_equal(spool_read(s, 2, got, NULL), ERR_OK);
     assert_memory_equal(got, big, SPOOL_RECORD_BYTES);
     spool_ack(s, 1, 7);
-    assert_int_equal(count_files(f, NULL, 0), 0);
+    assert_int_equal(count_files(scratch, NULL, 0), 0);
     spool_free(s);
     free(big);
     free(got);
@@ -170,8 +147,8 @@ static void test_segments_rotate_and_go(void **state)
 
 static void test_limits(void **state)
 {
-    struct fixture *f = *state;
-    struct spool *s = open_spool(f, 8 + 2 * (HEADER_BYTES + 10) + 8);
+    struct scratch *scratch = *state;
+    struct spool *s = open_spool(scratch, 8 + 2 * (HEADER_BYTES + 10) + 8);
     struct err_detail d = {""};
     assert_int_equal(spool_append(s, 1, 1, "0123456789", 10, &d), ERR_OK);
     assert_int_equal(spool_append(s, 1, 2, "0123456789", 10, &d), ERR_OK);
@@ -181,7 +158,7 @@ static void test_limits(void **state)
     spool_ack(s, 1, 2);
     assert_int_equal(spool_append(s, 1, 3, "0", 1, &d), ERR_OK);
     spool_free(s);
-    s = open_spool(f, LIMIT_SPOOL_BYTES);
+    s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     char *big = mem_zalloc(SPOOL_RECORD_BYTES + 1, 1);
     assert_int_equal(spool_append(s, 1, 4, big, SPOOL_RECORD_BYTES + 1, &d), ERR_TOO_BIG);
     assert_int_equal(spool_append(s, 1, 4, big, SPOOL_RECORD_BYTES, &d), ERR_OK);
@@ -200,28 +177,28 @@ static void damage(const char *path, off_t at, char with)
 /* Cut the file at every length: whole records before the cut are there, nothing else, and it can be used. */
 static void test_torn_at_every_byte(void **state)
 {
-    struct fixture *f = *state;
+    struct scratch *scratch = *state;
     const off_t whole = 8 + 3 * ((off_t)HEADER_BYTES + 4);
     for (off_t cut = 0; cut <= whole; cut++) {
-        struct spool *s = open_spool(f, LIMIT_SPOOL_BYTES);
+        struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
         append_text(s, 1, 1, "aaaa");
         append_text(s, 1, 2, "bbbb");
         append_text(s, 1, 3, "cccc");
         spool_free(s);
         char path[512];
-        assert_int_equal(count_files(f, path, sizeof path), 1);
+        assert_int_equal(count_files(scratch, path, sizeof path), 1);
         struct stat st;
         assert_int_equal(stat(path, &st), 0);
         assert_true(st.st_size == whole);
         assert_int_equal(truncate(path, cut), 0);
-        s = open_spool(f, LIMIT_SPOOL_BYTES);
+        s = open_spool(scratch, LIMIT_SPOOL_BYTES);
         size_t want = cut < 8 ? 0 : (size_t)(cut - 8) / (HEADER_BYTES + 4);
         assert_int_equal(spool_count(s), want);
         append_text(s, 2, 1, "after");
         expect(s, want, 2, 1, "after");
         spool_ack(s, 1, 3);
         spool_ack(s, 2, 1);
-        assert_int_equal(count_files(f, NULL, 0), 0);
+        assert_int_equal(count_files(scratch, NULL, 0), 0);
         spool_free(s);
     }
 }
@@ -230,18 +207,18 @@ static void test_torn_at_every_byte(void **state)
  */
 static void test_damage_at_every_byte(void **state)
 {
-    struct fixture *f = *state;
+    struct scratch *scratch = *state;
     const off_t record = (off_t)HEADER_BYTES + 4;
     for (off_t at = 8 + record; at < 8 + 2 * record; at++) {
-        struct spool *s = open_spool(f, LIMIT_SPOOL_BYTES);
+        struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
         append_text(s, 1, 1, "aaaa");
         append_text(s, 1, 2, "bbbb");
         append_text(s, 1, 3, "cccc");
         spool_free(s);
         char path[512];
-        assert_int_equal(count_files(f, path, sizeof path), 1);
+        assert_int_equal(count_files(scratch, path, sizeof path), 1);
         damage(path, at, '\xee');
-        s = open_spool(f, LIMIT_SPOOL_BYTES);
+        s = open_spool(scratch, LIMIT_SPOOL_BYTES);
         assert_int_equal(spool_count(s), 1);
         expect(s, 0, 1, 1, "aaaa");
         assert_true(spool_damaged_bytes(s) == 2 * (uint64_t)record);
@@ -252,11 +229,11 @@ static void test_damage_at_every_byte(void **state)
 
 static void test_damage_while_open(void **state)
 {
-    struct fixture *f = *state;
-    struct spool *s = open_spool(f, LIMIT_SPOOL_BYTES);
+    struct scratch *scratch = *state;
+    struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     append_text(s, 1, 1, "aaaa");
     char path[512];
-    assert_int_equal(count_files(f, path, sizeof path), 1);
+    assert_int_equal(count_files(scratch, path, sizeof path), 1);
     damage(path, 8 + HEADER_BYTES, 'b');
     char out[4];
     struct err_detail d = {""};
@@ -267,13 +244,13 @@ static void test_damage_while_open(void **state)
 
 static void test_foreign_files_are_left_alone(void **state)
 {
-    struct fixture *f = *state;
-    spool_free(open_spool(f, LIMIT_SPOOL_BYTES));
-    char *note = mem_printf("%s/README.seg", f->spool);
-    char *empty = mem_printf("%s/00000000000000ff.seg", f->spool);
+    struct scratch *scratch = *state;
+    spool_free(open_spool(scratch, LIMIT_SPOOL_BYTES));
+    char *note = mem_printf("%s/spool/README.seg", scratch->dir);
+    char *empty = mem_printf("%s/spool/00000000000000ff.seg", scratch->dir);
     close(open(note, O_CREAT | O_WRONLY, 0600));
     close(open(empty, O_CREAT | O_WRONLY, 0600));
-    struct spool *s = open_spool(f, LIMIT_SPOOL_BYTES);
+    struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     assert_int_equal(spool_count(s), 0);
     assert_int_equal(access(note, F_OK), 0);
     assert_int_equal(access(empty, F_OK), -1);
@@ -286,8 +263,8 @@ static void test_foreign_files_are_left_alone(void **state)
 /* A full disk, by a child's file-size limit: the append is refused whole, what was there stays. */
 static void test_disk_full(void **state)
 {
-    struct fixture *f = *state;
-    struct spool *s = open_spool(f, LIMIT_SPOOL_BYTES);
+    struct scratch *scratch = *state;
+    struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     append_text(s, 1, 1, "kept");
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -305,7 +282,7 @@ static void test_disk_full(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     spool_free(s);
-    s = open_spool(f, LIMIT_SPOOL_BYTES);
+    s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     assert_int_equal(spool_count(s), 2);
     assert_true(spool_damaged_bytes(s) == 0);
     expect(s, 0, 1, 1, "kept");
@@ -315,29 +292,29 @@ static void test_disk_full(void **state)
 
 static void test_unusable_directory(void **state)
 {
-    struct fixture *f = *state;
+    struct scratch *scratch = *state;
     struct spool *s = NULL;
     struct err_detail d = {""};
-    char *path = mem_printf("%s/no/such", f->dir);
+    const char *path = scratch_at(scratch, "no/such");
     assert_int_equal(spool_new(&(struct spool_options){.dir = path, .bytes_max = 1}, &s, &d), ERR_NOT_FOUND);
     assert_null(s);
     assert_non_null(strstr(d.text, path));
-    free(path);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_keeps_order_and_forgets_what_is_acked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_survives_restarts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_segments_rotate_and_go, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_torn_at_every_byte, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_damage_at_every_byte, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_damage_while_open, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_foreign_files_are_left_alone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_disk_full, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_unusable_directory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_keeps_order_and_forgets_what_is_acked, scratch_set_up,
+                                        scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_survives_restarts, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_segments_rotate_and_go, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_limits, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_torn_at_every_byte, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_damage_at_every_byte, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_damage_while_open, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_foreign_files_are_left_alone, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_disk_full, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_unusable_directory, scratch_set_up, scratch_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

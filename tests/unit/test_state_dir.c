@@ -1,6 +1,7 @@
 /* The state directory: made with its parents, held by one, given back. */
 #include "agent/state_dir.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -11,16 +12,15 @@
 #include <cmocka.h>
 
 struct fixture {
-    char root[64];
+    struct scratch scratch;
     char dir[96];
 };
 
 static int set_up(void **state)
 {
     struct fixture *f = mem_zalloc(1, sizeof *f);
-    snprintf(f->root, sizeof f->root, "/tmp/splitbench-state-XXXXXX");
-    assert_non_null(mkdtemp(f->root));
-    snprintf(f->dir, sizeof f->dir, "%s/a/b//c", f->root);
+    scratch_init(&f->scratch);
+    snprintf(f->dir, sizeof f->dir, "%s/a/b//c", f->scratch.dir);
     *state = f;
     return 0;
 }
@@ -28,9 +28,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    char *command = mem_printf("rm -rf %s", f->root);
-    assert_int_equal(system(command), 0);
-    free(command);
+    scratch_fini(&f->scratch);
     free(f);
     return 0;
 }
@@ -60,7 +58,7 @@ static void test_what_is_not_a_directory(void **state)
 {
     struct fixture *f = *state;
     struct err_detail d = {""};
-    char *file = mem_printf("%s/file", f->root);
+    char *file = mem_printf("%s/file", f->scratch.dir);
     FILE *made = fopen(file, "w");
     assert_non_null(made);
     fclose(made);

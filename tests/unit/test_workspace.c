@@ -3,10 +3,10 @@
 #include "agent/task/jail.h"
 #include "common/blobs.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,22 +20,16 @@
 #define FILES_MAX 8u
 
 struct fixture {
-    char dir[64];
+    struct scratch scratch;
     struct workspace *w;
     struct msg_file items[FILES_MAX];
     struct msg_files files;
 };
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)at;
-    return type == FTW_DP ? rmdir(path) : unlink(path);
-}
-
 static void open_workspace(struct fixture *f, const char *job, uint64_t blob_bytes_max)
 {
-    struct workspace_options options = {.state_dir = f->dir, .job = job, .blob_bytes_max = blob_bytes_max};
+    struct workspace_options options = {
+        .state_dir = f->scratch.dir, .job = job, .blob_bytes_max = blob_bytes_max};
     struct err_detail d = {""};
     workspace_free(f->w);
     if (workspace_open(&options, &f->w, &d) != ERR_OK)
@@ -45,8 +39,7 @@ static void open_workspace(struct fixture *f, const char *job, uint64_t blob_byt
 static int setup(void **state)
 {
     struct fixture *f = mem_zalloc(1, sizeof *f);
-    snprintf(f->dir, sizeof f->dir, "/tmp/test_workspace.XXXXXX");
-    must(mkdtemp(f->dir) != NULL);
+    scratch_init(&f->scratch);
     f->files.items = f->items;
     open_workspace(f, "job-1", 0);
     *state = f;
@@ -57,7 +50,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     workspace_free(f->w);
-    nftw(f->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    scratch_fini(&f->scratch);
     free(f);
     return 0;
 }
@@ -312,7 +305,7 @@ static void test_contradictions_are_refused(void **state)
 static void test_links_are_not_followed(void **state)
 {
     struct fixture *f = *state;
-    char *outside = mem_printf("%s/outside", f->dir);
+    char *outside = mem_printf("%s/outside", f->scratch.dir);
     char *victim = mem_printf("%s/victim", outside);
     char *link = tree_path(f, "dir");
     must(mkdir(outside, 0755) == 0 && symlink(outside, link) == 0);
@@ -363,7 +356,7 @@ static void test_odd_things_in_the_way(void **state)
 static char *blob_path(const struct fixture *f, const uint8_t *hash)
 {
     char text[SHA256_TEXT_BYTES];
-    return mem_printf("%s/blobs/%s", f->dir, sha256_text(hash, text));
+    return mem_printf("%s/blobs/%s", f->scratch.dir, sha256_text(hash, text));
 }
 
 static void test_damaged_blob_is_asked_for_again(void **state)
@@ -438,7 +431,7 @@ static void test_old_trees_are_removed(void **state)
         char job[16];
         snprintf(job, sizeof job, "job-%d", i);
         open_workspace(f, job, 0);
-        char *dir = mem_printf("%s/workspaces/%s", f->dir, job);
+        char *dir = mem_printf("%s/workspaces/%s", f->scratch.dir, job);
         struct timespec times[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
         must(utimensat(AT_FDCWD, dir, times, 0) == 0);
         free(dir);
@@ -446,7 +439,7 @@ static void test_old_trees_are_removed(void **state)
     open_workspace(f, "last", 0);
     workspace_remove_old(f->w);
     for (int i = 0; i < 8; i++) {
-        char *dir = mem_printf("%s/workspaces/job-%d", f->dir, i);
+        char *dir = mem_printf("%s/workspaces/job-%d", f->scratch.dir, i);
         assert_int_equal(access(dir, F_OK) == 0, i >= 8 - (int)WORKSPACE_KEPT_MAX);
         free(dir);
     }
@@ -458,7 +451,7 @@ static void test_bad_job_names(void **state)
     static const char *const bad[] = {"", ".", "..", "../x", "a/b", "a b", ".hidden", "a\n", "\xc3\xa4"};
     struct workspace *w = NULL;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct workspace_options options = {.state_dir = f->dir, .job = bad[i]};
+        struct workspace_options options = {.state_dir = f->scratch.dir, .job = bad[i]};
         struct err_detail d;
         assert_int_equal(workspace_open(&options, &w, &d), ERR_INVALID);
     }
