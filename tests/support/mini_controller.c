@@ -236,3 +236,31 @@ void mini_run_until(uv_loop_t *loop, bool (*done)(void *arg), void *arg, const c
     if (late)
         fail_msg("waited too long for %s", what);
 }
+
+struct count {
+    const uint32_t *count;
+    uint32_t wanted;
+};
+
+static bool is_counted(void *arg)
+{
+    const struct count *c = arg;
+    return *c->count >= c->wanted;
+}
+
+void mini_wait_count(struct mini *m, const uint32_t *count, uint32_t wanted, const char *what)
+{
+    mini_run_until(m->loop, is_counted, &(struct count){count, wanted}, what);
+}
+
+struct msg_host mini_host(void)
+{
+    static char text[] = "x";
+    return (struct msg_host){.hostname = text,
+                             .boot_id = text,
+                             .kernel = text,
+                             .os = text,
+                             .cpu_model = text,
+                             .cpus = 1,
+                             .cpu_list = text};
+}

@@ -59,5 +59,10 @@ const struct msg_event *mini_event(const struct mini *m, enum msg_event_kind kin
 
 /* Runs the loop until `done(arg)`; fails the test after 20 s. */
 void mini_run_until(uv_loop_t *loop, bool (*done)(void *arg), void *arg, const char *what);
+/* The same, until a count of it (hellos, polls, ...) is at least `wanted`. */
+void mini_wait_count(struct mini *m, const uint32_t *count, uint32_t wanted, const char *what);
+
+/* The least that an agent can say about its host. Texts are static: not to be finied. */
+struct msg_host mini_host(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "tests/support/mini_controller.h"
+#include "tests/support/scratch.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 #include <cmocka.h>
 
 struct fixture {
-    char dir[64];
+    struct scratch scratch;
     char address[96];
     uv_loop_t loop;
     struct mini controller;
@@ -45,25 +46,17 @@ static bool is_closed(void *arg)
 static int set_up(void **state)
 {
     struct fixture *f = mem_zalloc(1, sizeof *f);
-    snprintf(f->dir, sizeof f->dir, "/tmp/splitbench-agent-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    snprintf(f->address, sizeof f->address, "ipc://%s/sock", f->dir);
+    scratch_init(&f->scratch);
+    snprintf(f->address, sizeof f->address, "ipc://%s/sock", f->scratch.dir);
     assert_int_equal(uv_loop_init(&f->loop), 0);
     mini_init(&f->controller, &f->loop, f->address);
-    char facts[] = "x";
-    struct msg_host host = {.hostname = facts,
-                            .boot_id = facts,
-                            .kernel = facts,
-                            .os = facts,
-                            .cpu_model = facts,
-                            .cpus = 1,
-                            .cpu_list = facts};
+    struct msg_host host = mini_host();
     struct err_detail d = {""};
     enum err e = agent_new(&(struct agent_options){.loop = &f->loop,
                                                    .address = f->address,
                                                    .name = "agent-1",
                                                    .host = &host,
-                                                   .state_dir = f->dir,
+                                                   .state_dir = f->scratch.dir,
                                                    .load_program = "/bin/true",
                                                    .on_final = on_final,
                                                    .arg = f},
@@ -89,9 +82,7 @@ static int tear_down(void **state)
         close_agent(f);
     mini_fini(&f->controller);
     assert_int_equal(uv_loop_close(&f->loop), 0);
-    char *command = mem_printf("rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(command);
+    scratch_fini(&f->scratch);
     free(f);
     return 0;
 }
@@ -218,11 +209,6 @@ static void test_renewed(void **state)
     expect(f, "a", MSG_COMMAND_SAMPLE, ERR_OK);
 }
 
-static bool has_two_hellos(void *arg)
-{
-    return ((struct fixture *)arg)->controller.hellos >= 2;
-}
-
 /* A cut shorter than the lease: the job is still there, and the next HELLO says so. */
 static void test_short_cut(void **state)
 {
@@ -230,7 +216,7 @@ static void test_short_cut(void **state)
     f->controller.poll_ns = NS_PER_S / 100;
     expect(f, "a", MSG_COMMAND_JOB_OPEN, ERR_OK);
     f->controller.mute_polls = true; /* a line that swallows everything */
-    mini_run_until(&f->loop, has_two_hellos, f, "the second session");
+    mini_wait_count(&f->controller, &f->controller.hellos, 2, "the second session");
     f->controller.mute_polls = false;
     assert_string_equal(f->controller.held_job, "a");
     assert_string_equal(agent_job(f->agent), "a");
@@ -283,9 +269,8 @@ static void test_end_while_closing(void **state)
     send_command(f, "a", MSG_COMMAND_JOB_OPEN); /* waits, and is forgotten at the end */
     f->controller.mute_polls = false;
     send_command(f, "a", MSG_COMMAND_SAMPLE);
-    uint32_t polls = f->controller.polls;
-    while (f->controller.polls == polls) /* the answer has been taken when the next poll comes */
-        uv_run(&f->loop, UV_RUN_ONCE);
+    uint32_t next = f->controller.polls + 1; /* when it comes, the answer has been taken */
+    mini_wait_count(&f->controller, &f->controller.polls, next, "the next poll");
     close_agent(f);
     assert_false(is_alive(pid));
 }

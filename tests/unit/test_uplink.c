@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "tests/support/mini_controller.h"
+#include "tests/support/scratch.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -13,7 +14,7 @@
 #include <cmocka.h>
 
 struct fixture {
-    char dir[64];
+    struct scratch scratch;
     char address[96];
     char spool[96];
     uv_loop_t loop;
@@ -52,14 +53,7 @@ static void on_final(void *arg, enum err e, const char *why)
 
 static void open_uplink(struct fixture *f)
 {
-    char facts[] = "x";
-    struct msg_host host = {.hostname = facts,
-                            .boot_id = facts,
-                            .kernel = facts,
-                            .os = facts,
-                            .cpu_model = facts,
-                            .cpus = 1,
-                            .cpu_list = facts};
+    struct msg_host host = mini_host();
     struct err_detail d = {""};
     enum err e = uplink_new(&(struct uplink_options){.loop = &f->loop,
                                                      .address = f->address,
@@ -94,10 +88,9 @@ static void close_uplink(struct fixture *f)
 static int set_up(void **state)
 {
     struct fixture *f = mem_zalloc(1, sizeof *f);
-    snprintf(f->dir, sizeof f->dir, "/tmp/splitbench-uplink-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    snprintf(f->address, sizeof f->address, "ipc://%s/sock", f->dir);
-    snprintf(f->spool, sizeof f->spool, "%s/spool", f->dir);
+    scratch_init(&f->scratch);
+    snprintf(f->address, sizeof f->address, "ipc://%s/sock", f->scratch.dir);
+    snprintf(f->spool, sizeof f->spool, "%s/spool", f->scratch.dir);
     assert_int_equal(uv_loop_init(&f->loop), 0);
     mini_init(&f->controller, &f->loop, f->address);
     *state = f;
@@ -111,9 +104,7 @@ static int tear_down(void **state)
         close_uplink(f);
     mini_fini(&f->controller);
     assert_int_equal(uv_loop_close(&f->loop), 0);
-    char *command = mem_printf("rm -rf %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(command);
+    scratch_fini(&f->scratch);
     free(f);
     return 0;
 }
@@ -150,11 +141,6 @@ static bool has_acked_three(void *arg)
 static bool is_idle(void *arg)
 {
     return uplink_is_idle(((struct fixture *)arg)->uplink);
-}
-
-static bool has_two_hellos(void *arg)
-{
-    return ((struct fixture *)arg)->controller.hellos >= 2;
 }
 
 static bool has_three_renewals(void *arg)
@@ -224,7 +210,7 @@ static void test_events_are_sent_again_until_acked(void **state)
     mini_run_until(&f->loop, has_peer, f, "a session");
     emit_exited(f, 1);
     emit_exited(f, 2);
-    mini_run_until(&f->loop, has_two_hellos, f, "the second session");
+    mini_wait_count(&f->controller, &f->controller.hellos, 2, "the second session");
     assert_false(uplink_is_idle(f->uplink));
     f->controller.mute_pushes = false;
     mini_run_until(&f->loop, is_idle, f, "the acknowledgement");
@@ -321,7 +307,7 @@ static void test_a_silent_poll_makes_it_dial_again(void **state)
     f->controller.poll_ns = 10 * NS_PER_MS;
     open_uplink(f);
     uplink_set_job(f->uplink, "job-9");
-    mini_run_until(&f->loop, has_two_hellos, f, "the second session");
+    mini_wait_count(&f->controller, &f->controller.hellos, 2, "the second session");
     assert_string_equal(f->controller.held_job, "job-9");
     assert_int_equal(f->renewals, 0);
 }
