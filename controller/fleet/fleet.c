@@ -63,25 +63,47 @@ static void copy_facts(struct fleet_agent *a, const struct msg_host *from)
         to->labels.items[to->labels.count++] = mem_strdup(msg_text(from->labels.items[i]));
 }
 
-/* The reservation ends here: the job hears why, the agent is free as far as we are concerned. What it still
- * holds is closed when it comes back and says so. */
-static void lose(struct fleet *f, struct fleet_agent *a, const char *cause)
+/* The job's thread may wait for them, also while it closes its hosts. */
+static void answer_open(struct fleet *f, const char *job, uint32_t host, const struct fleet_open *open,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct msg_event answer = {.answers = open[i].tag,
+                                         .job = (char *)(uintptr_t)job,
+                                         .kind = MSG_EVENT_DONE,
+                                         .code = ERR_CLOSED,
+                                         .text =
+                                             (char *)(uintptr_t) "the job does not hold this host any more"};
+        if (open[i].tag != 0)
+            f->handlers.on_event(f->handlers.arg, job, host, &answer);
+    }
+}
+
+void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *cause)
 {
     bool had_job = a->state == FLEET_BUSY;
+    bool owned = a->owned;
     char *job = a->job ? mem_strdup(a->job) : NULL;
     uint32_t host = a->host;
+    struct fleet_open *open = a->open;
+    size_t open_count = a->open_count;
+    a->open = NULL;
+    a->open_count = 0;
     log_warn("agent_lost", "agent=%s job=%s cause=\"%s\"", a->name, job ? job : "", cause);
     fleet_agent_void(a);
     fleet_agent_handle(a, FLEET_INPUT_LOSE);
     if (had_job)
         f->handlers.on_lost(f->handlers.arg, job, host, cause);
+    if (owned)
+        answer_open(f, job, host, open, open_count);
+    free(open);
     free(job);
 }
 
 static void losef(struct fleet *f, struct fleet_agent *a, const char *why)
 {
     char *cause = mem_printf("agent '%s' lost: %s", a->name, why);
-    lose(f, a, cause);
+    fleet_agent_lose(f, a, cause);
     free(cause);
 }
 
@@ -166,7 +188,7 @@ void fleet_revoke(struct fleet *f, const char *name, const char *cause)
     if (i == f->agent_count || strcmp(f->agents[i]->name, name) != 0)
         return;
     if (f->agents[i]->state != FLEET_FREE)
-        lose(f, f->agents[i], cause);
+        fleet_agent_lose(f, f->agents[i], cause);
 }
 
 void fleet_poll(struct fleet *f, struct fleet_agent *a, void *request, uint64_t acked_command,

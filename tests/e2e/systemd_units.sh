@@ -149,6 +149,10 @@ on systemctl stop splitbench-agent || fail "stop"
 server_gone || fail "the target lives on"
 agent_is ActiveState inactive || fail "the agent's unit is $(on systemctl show -P ActiveState,Result splitbench-agent)"
 agent_is Result success || fail "the agent did not end well: $(on systemctl show -P Result splitbench-agent)"
+job_failed() { as_controller status "$job" | grep -q failed; }
+lab_until 5 job_failed || fail "the job does not end with its agent: $(as_controller status "$job")"
+as_controller status "$job" --json | json /dev/stdin "j['jobs'][0]['cause']" | grep -q "sut-01.*told to end" ||
+    fail "the cause is not the agent's end: $(as_controller status "$job" --json)"
 
 say "the roll-out again: an upgrade keeps identity and labels"
 roll_out sut-01 >"$lab/roll_out.log" 2>&1 || fail "install-agents.sh, the second time"
