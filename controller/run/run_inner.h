@@ -86,6 +86,8 @@ NODISCARD enum err run_await(struct run *r, struct run_reply *replies, size_t co
 /* Ask and await one. */
 NODISCARD enum err run_ask_one(struct run *r, uint32_t host, const struct msg_command *c, const char *what,
                                uint64_t timeout_ns, struct run_reply *reply, struct err_detail *d);
+/* Fails when the agent lost what it had started, with its supervisor: the experiment cannot be blamed. */
+NODISCARD enum err run_expect_kept(const struct run *r, const struct run_reply *reply, struct err_detail *d);
 void run_reply_fini(struct run_reply *reply);
 void run_replies_fini(struct run_reply *replies, size_t count);
 /* An event that nobody waited for: a server that ended, a generator's progress. Finis it. */

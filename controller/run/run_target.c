@@ -137,6 +137,8 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
     run_doing(r, 0, "building '%s' (step %zu of %zu)", t->name, step + 1, t->build_count);
     enum err e = run_ask_one(r, r->server_host, &c, "build", RUN_BUILD_NS + RUN_COMMAND_NS, &reply, d);
     r->server->up = false;
+    if (e == ERR_OK)
+        e = run_expect_kept(r, &reply, d);
     if (e == ERR_OK) {
         const char *why = start_failure(&reply.event, label, failure, sizeof(failure));
         /* A build step is meant to end: status 0 is success however it is told. */
@@ -210,6 +212,8 @@ static enum err start_process(struct run *r, uint32_t target, struct store_targe
     row->started_wall_ns = clock_wall_ns();
     enum err e =
         run_ask_one(r, r->server_host, &c, "start a target", t->ready.timeout_ns + RUN_COMMAND_NS, &reply, d);
+    if (e == ERR_OK)
+        e = run_expect_kept(r, &reply, d);
     if (e == ERR_OK) {
         const char *text = start_failure(&reply.event, t->name, failure, sizeof(failure));
         if (text[0] != '\0') {

@@ -102,6 +102,14 @@ enum err run_ask_one(struct run *r, uint32_t host, const struct msg_command *c, 
     return run_await(r, reply, 1, timeout_ns, d);
 }
 
+enum err run_expect_kept(const struct run *r, const struct run_reply *reply, struct err_detail *d)
+{
+    if (!reply->answered || reply->event.code != ERR_CLOSED)
+        return ERR_OK;
+    return err_set(d, ERR_FAILED, "agent '%s' lost what it had started for the job: %s",
+                   run_agent_name(r, reply->host), msg_text(reply->event.text));
+}
+
 enum err run_pause(struct run *r, uint64_t until_ns, struct err_detail *d)
 {
     for (;;) {

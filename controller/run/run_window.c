@@ -230,9 +230,9 @@ static enum err generator_failure(struct run *r, struct run_window *x, char **wh
         if (reply->answered && (reply->event.code == ERR_NOT_FOUND || reply->event.code == ERR_UNSUPPORTED))
             return err_set(d, reply->event.code, "agent '%s' cannot make load: %s", agent,
                            msg_text(reply->event.text));
-        if (reply->answered && reply->event.code == ERR_CLOSED) /* no later attempt would fare better there */
-            return err_set(d, ERR_FAILED, "agent '%s' lost what it had started for the job: %s", agent,
-                           msg_text(reply->event.text));
+        enum err lost = run_expect_kept(r, reply, d); /* no later attempt would fare better there */
+        if (lost != ERR_OK)
+            return lost;
         if (*why == NULL)
             *why = reply->answered
                        ? mem_printf("the generator on '%s' failed: %s", agent, msg_text(reply->event.text))
@@ -360,6 +360,19 @@ static uint64_t dead_time(const struct run *r, const struct run_window *x, const
     return to > from + asked ? to - from - asked : 0;
 }
 
+/* An answer of the server's host, behind everything that it had to say before: a load that failed because the
+ * server died, or because its host is gone, is known for that. Results that are not stored yet stay held. */
+static enum err hear_server_host(struct run *r, struct err_detail *d)
+{
+    struct run_reply reply;
+    struct msg_command c = {.kind = MSG_COMMAND_SAMPLE};
+    for (size_t i = 0; i < r->load_count; i++)
+        call_hold(r->call, r->load_hosts[i]);
+    enum err e = run_ask_one(r, r->server_host, &c, "say whether it is there", RUN_COMMAND_NS, &reply, d);
+    run_reply_fini(&reply);
+    return e;
+}
+
 static enum err judge(struct run *r, struct run_window *x, const struct msg_loaded *loaded,
                       const char *failure, bool *valid, bool *final, struct err_detail *d)
 {
@@ -382,14 +395,24 @@ static enum err judge(struct run *r, struct run_window *x, const struct msg_load
                              .foreign_cpu_load = a.foreign_cpu_cores_load,
                              .generator_cpu = a.generator_cpu_cores < 0 ? -1 : a.generator_cpu_cores / room};
     enum gate gate = gate_judge(&r->e->gates, &f, reason);
+    enum err gone = ERR_OK;
+    if (gate != GATE_NONE) {
+        gone = hear_server_host(r, d);
+        f.server_died = r->server->died ? r->server->died_text : NULL;
+        gate = gate_judge(&r->e->gates, &f, reason);
+    }
+    /* Without the server's host no attempt could succeed: none is the last, and a resumed job measures on. */
     *valid = a.valid = gate == GATE_NONE;
-    *final = a.final = a.valid || x->attempt > r->e->gates.retries;
+    *final = a.final = a.valid || (gone == ERR_OK && x->attempt > r->e->gates.retries);
     a.gate = gate_name(gate);
     a.reason = reason;
-    enum err e = store_add_attempt(r->store, r->o->job, &a, d);
+    struct err_detail why;
+    enum err e = store_add_attempt(r->store, r->o->job, &a, &why);
     call_settle(r->call);
+    if (gone != ERR_OK)
+        return gone;
     if (e != ERR_OK)
-        return err_prefix(d, e, "the result of %s cannot be stored", x->name);
+        return err_set(d, e, "the result of %s cannot be stored: %s", x->name, why.text);
     must(loaded != NULL || !a.valid);
     if (a.valid)
         return run_say(

@@ -366,6 +366,36 @@ static void run_interruptions(void)
     sim_end(&s);
 }
 
+static void expect_no_invalid(struct sim *s, const char *id)
+{
+    struct err_detail d;
+    uint32_t invalid = 0;
+    CHECK(s, store_count_invalid(s->store, id, &invalid, &d), &d);
+    if (invalid != 0)
+        fail(s, "a window", "was given up while the server's host was away");
+}
+
+/* The server's host is gone and every load fails at once, long before the lease is over: that must not use up
+ * the attempts of this window and of those after it. */
+static void run_server_host_gone(void)
+{
+    struct sim s;
+    const struct fake_faults refused = {.refused = 1000};
+    const struct fake_faults calm = {0};
+    sim_start(&s, 4);
+    add_job(&s, "j");
+    run_until_stored(&s, "j");
+    fake_world_cut(s.world, "server1", 3000);
+    fake_world_set_faults(s.world, &refused);
+    expect_ended(&s, "j", STORE_JOB_FAILED, "agent 'server1' lost: nothing heard");
+    expect_no_invalid(&s, "j");
+    fake_world_set_faults(s.world, &calm);
+    expect_ended(&s, "j", STORE_JOB_DONE, "");
+    expect_every_window(&s, "j");
+    expect_no_invalid(&s, "j");
+    sim_end(&s);
+}
+
 /* Two jobs want the same hosts: one after the other. A third one wants what nobody has, and can be cancelled.
  */
 static void run_queue(void)
@@ -441,6 +471,7 @@ int main(int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN);
     if (argc <= 1) {
         run_interruptions();
+        run_server_host_gone();
         run_queue();
         run_full_disk();
     }

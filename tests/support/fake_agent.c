@@ -302,6 +302,10 @@ static void start_window(struct fake_agent *a, uint64_t number, void *data)
 static void begin_load(struct fake_agent *a, const struct msg_command *c)
 {
     const struct msg_load *l = &c->u.load;
+    if (chance(a->world, a->world->faults.refused)) {
+        emit_done(a, c->number, ERR_FAILED, "no connection could be opened: refused");
+        return;
+    }
     a->load = c->number;
     emit_progress(a, c->number, MSG_PROGRESS_WARMUP_START);
     later(a, l->warmup_ns / NS_PER_MS, start_window, c->number, mem_dup(l, sizeof(*l)));

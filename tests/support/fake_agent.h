@@ -17,6 +17,7 @@ struct fake_faults {
     unsigned restart;    /* the agent program is killed and started anew (tried for each command) */
     unsigned server_die; /* the server ends in mid-window */
     unsigned load_fail;  /* the generator ends without a result */
+    unsigned refused;    /* it could not connect: it ends at once, without a window */
     unsigned unbalanced; /* its accounts do not add up */
     uint64_t away_ms;    /* how long a cut lasts, at most */
 };
