@@ -3,6 +3,7 @@
 #include "agent/process/supervisor.h"
 #include "agent/run.h"
 
+#include "common/streams.h"
 #include "common/utf8.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ static int exit_code(enum err e)
 int main(int argc, char **argv)
 {
     int code = EXIT_OK;
+    streams_init();
     if (supervisor_main(argc, argv, &code))
         return code;
     struct invocation options;
@@ -49,5 +51,5 @@ int main(int argc, char **argv)
         code = fail(e, exit_code(e), &d);
 out:
     invocation_fini(&options);
-    return code;
+    return streams_end("splitbench-agent", code, EXIT_INFRASTRUCTURE);
 }

@@ -7,6 +7,8 @@
 #include "agent/load/result_text.h"
 #include "agent/load/run.h"
 
+#include "common/streams.h"
+
 enum { EXIT_OK, EXIT_NONE_OK, EXIT_USAGE, EXIT_INFRASTRUCTURE };
 
 static int complain(int code, const struct err_detail *d)
@@ -115,6 +117,7 @@ static int run(struct parts *p, struct err_detail *d)
 
 int main(int argc, char **argv)
 {
+    streams_init();
     run_take_signals();
     struct parts parts = {0};
     struct err_detail d = {0};
@@ -133,7 +136,5 @@ int main(int argc, char **argv)
     target_fini(&parts.target);
     request_set_fini(&parts.requests);
     options_fini(&parts.options);
-    if (fflush(stdout) != 0 && code == EXIT_OK)
-        code = EXIT_INFRASTRUCTURE;
-    return code;
+    return streams_end("splitbench-load", code, EXIT_INFRASTRUCTURE);
 }

@@ -1,6 +1,7 @@
 #include "controller/cli/cli.h"
 
 #include "common/parse.h"
+#include "common/streams.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -45,9 +46,8 @@ static int refuse_command(const char *name)
     return cli_usage("unknown command '%s'; see splitbench help", name);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe or peer is an error value, not a death */
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "--version") == 0) {
         puts("splitbench " SPLITBENCH_BUILD);
@@ -69,4 +69,11 @@ int main(int argc, char **argv)
     if (command != NULL)
         return command->run(argc - 1, argv + 1);
     return refuse_command(name);
+}
+
+int main(int argc, char **argv)
+{
+    streams_init();
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe or peer is an error value, not a death */
+    return streams_end("splitbench", run(argc, argv), CLI_EXIT_INFRA);
 }

@@ -83,6 +83,14 @@ for command in "" run plan verify status watch report resume cancel hosts contro
     grep -q "^usage: splitbench" "$work/out" || wrong "help $command: no usage"
     awk 'length > 80 || / $/ { exit 1 }' "$work/out" || wrong "help $command: wider than 80 columns, or blanks at an end"
 done
+# What cannot be printed is a failure; a closed stream's number is not given to a file that is then printed into.
+for words in help "help run" "plan $good" "plan --json $good" --version; do
+    # shellcheck disable=SC2086
+    "$sb" $words >/dev/full 2>"$work/err" && wrong "$words: a full device is no failure"
+    grep -q "standard output" "$work/err" || wrong "$words: it does not say that its output is lost"
+done
+"$sb" controller init --state "$work/closed" >&- 2>"$work/err" && wrong "controller init: a closed standard output is no failure"
+[ "$(grep -lr "Next: splitbench" "$work/closed")" = "" ] || wrong "controller init: it printed into a file of its own"
 head -c 5000000 /dev/zero | tr '\0' ' ' >"$work/big.json"
 refuses 2 "over 4194304 bytes, too big for an experiment file" plan "$work/big.json"
 echo "$tried bad command lines"
@@ -175,7 +183,7 @@ squatter=
 
 # The controller of a local run dies: the command says so at once, with the log's end, and does not wait for its return.
 experiment long "{ \"name\": \"a\", $python }"
-sed -i 's/200ms/60s/' "$work/long.json"
+sed -i 's/"gates"/"design": { "rounds": 1000 }, "gates"/' "$work/long.json"
 timeout 120 "$sb" run --local --state "$work/state" "$work/long.json" >"$work/out" 2>"$work/err" </dev/null &
 command=$!
 until grep -q "round 1" "$work/err"; do kill -0 $command 2>/dev/null || break; sleep 0.1; done
