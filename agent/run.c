@@ -210,7 +210,11 @@ enum err run_agent(const struct invocation *o, struct err_detail *d)
     if (e != ERR_OK)
         goto out;
     process_clean_stale();
-    must(uv_loop_init(&r.loop) == 0);
+    int no_loop = uv_loop_init(&r.loop);
+    if (no_loop != 0) {
+        e = err_set(d, err_from_errno(-no_loop), "cannot make an event loop: %s", uv_strerror(no_loop));
+        goto out;
+    }
     e = run_start(&r, o, &parts, d);
     if (e != ERR_OK)
         on_agent_closed(&r);

@@ -172,15 +172,19 @@ static enum err serve(struct daemon *m, struct err_detail *d)
 enum err daemon_run(const struct daemon_options *options, struct err_detail *d)
 {
     struct daemon m = {.o = options, .lock_fd = -1, .store_path = daemon_store_path(options->state_dir)};
-    must(uv_loop_init(&m.loop) == 0);
     (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe and a full file are error values, not a death */
     (void)signal(SIGXFSZ, SIG_IGN);
     enum err e = lock_state(&m, d);
+    int no_loop = e == ERR_OK ? uv_loop_init(&m.loop) : 0;
+    if (no_loop != 0)
+        e = err_set(d, err_from_errno(-no_loop), "cannot make an event loop: %s", uv_strerror(no_loop));
+    bool looped = e == ERR_OK;
     if (e == ERR_OK && options->identity_dir != NULL)
         e = identity_load(options->identity_dir, &m.identity, d);
     if (e == ERR_OK)
         e = serve(&m, d);
-    must(uv_loop_close(&m.loop) == 0);
+    if (looped)
+        must(uv_loop_close(&m.loop) == 0);
     identity_fini(&m.identity);
     if (m.lock_fd >= 0)
         close(m.lock_fd);

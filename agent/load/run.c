@@ -79,7 +79,7 @@ void run_take_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     must(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
-    must(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+    must(signal(SIGPIPE, SIG_IGN) != SIG_ERR && signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
 }
 
 static void set_edges(struct run *run, uint64_t begin_ns, uint64_t start_ns, uint64_t end_ns)

@@ -66,7 +66,11 @@ char *process_files_read_tail(const struct process_files *f, size_t lines_max)
     uint64_t dropped = 0;
     char *text = process_files_read_log(f, &len, &dropped);
     const char *tail = logfile_last_lines(text, len, lines_max);
-    char *copy = mem_strndup(tail, len - (size_t)(tail - text));
+    size_t tail_len = len - (size_t)(tail - text);
+    char *copy = mem_alloc(tail_len + 1);
+    for (size_t i = 0; i < tail_len; i++)
+        copy[i] = tail[i] != '\0' ? tail[i] : ' '; /* nothing ends the text but its end */
+    copy[tail_len] = '\0';
     free(text);
     return copy;
 }

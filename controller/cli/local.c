@@ -83,15 +83,23 @@ static enum err spawn(struct local *l, const char *name, const char *const *argv
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     c->log = mem_printf("%s/%s.log", l->dir, name);
+    /* Not by the child: an open that fails there, or never ends, could not be told from the program's. */
+    int log_fd = open(c->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (log_fd < 0) {
+        enum err e = err_set(d, err_from_errno(errno), "cannot open %s: %s", c->log, strerror(errno));
+        free(c->log);
+        return e;
+    }
     must(posix_spawn_file_actions_init(&actions) == 0 && posix_spawnattr_init(&attributes) == 0);
     posix_spawn_file_actions_adddup2(&actions, l->leash_read_fd, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, c->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    posix_spawn_file_actions_adddup2(&actions, log_fd, 1);
+    posix_spawn_file_actions_adddup2(&actions, log_fd, 2);
     /* Its own group: a ^C in the terminal is ours to answer. */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     int failed = posix_spawn(&c->pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
+    close(log_fd);
     if (failed != 0) {
         free(c->log);
         return err_set(d, ERR_IO, "cannot run %s: %s", argv[0], strerror(failed));

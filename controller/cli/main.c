@@ -74,6 +74,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     streams_init();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe or peer is an error value, not a death */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe or peer and a full file are error values, not a death */
+    signal(SIGXFSZ, SIG_IGN);
     return streams_end("splitbench", run(argc, argv), CLI_EXIT_INFRA);
 }

@@ -196,6 +196,41 @@ tried=$((tried + 1))
 [ "$got" -eq 3 ] || wrong "controller-killed: exit code $got, not 3"
 grep -qF "the controller of this run has ended" "$work/err" || wrong "controller-killed: it does not say so"
 
+# ^C comes when the job has just ended: that is a job that is done, with its report.
+experiment ended "{ \"name\": \"a\", $python }"
+"$sb" run --local --state "$work/state" "$work/ended.json" >"$work/out" 2>"$work/err" </dev/null &
+command=$!
+until grep -q "^job " "$work/err"; do kill -0 $command 2>/dev/null || break; sleep 0.1; done
+kill -STOP $command
+job=$(sed -n 's/^job //p' "$work/err")
+until "$sb" status --local --state "$work/state" --json "$job" | grep -q '"state": *"done"'; do
+    kill -0 $command 2>/dev/null || break
+    sleep 0.1
+done
+kill -INT $command
+kill -CONT $command
+wait $command
+got=$?
+command=
+tried=$((tried + 1))
+[ "$got" -eq 0 ] || wrong "ended: exit code $got, not 0"
+grep -q "^ended: job $job, done" "$work/out" || wrong "ended: no report"
+
+# Logs of a local run that cannot be opened.
+mkdir -p "$work/fifo/local" "$work/dir/local/server.log"
+mkfifo "$work/fifo/local/controller.log"
+refuses 3 "$work/fifo/local/controller.log" run --local --state "$work/fifo" "$work/ended.json"
+refuses 3 "$work/dir/local/server.log: Is a directory" run --local --state "$work/dir" "$work/ended.json"
+
+# Limits of the shell: an error each, not a signal.
+# shellcheck disable=SC2016
+sh -c 'ulimit -f 0 && exec "$0" help' "$sb" >"$work/out" 2>/dev/null
+[ $? -eq 3 ] || wrong "help into a file that may not grow: no failure"
+# shellcheck disable=SC2016
+sh -c 'ulimit -n 8 && exec "$0" controller --state "$1"' "$sb" "$work/few" >"$work/out" 2>"$work/err"
+[ $? -eq 3 ] || wrong "a controller with 8 descriptors: no failure"
+grep -q "Too many open files\|too many open files" "$work/err" || wrong "a controller with 8 descriptors: it does not say so"
+
 refuses 3 "$work/none.sock" run --controller "ipc://$work/none.sock" "$good"
 refuses 3 "$work/none.sock" status --controller "ipc://$work/none.sock"
 

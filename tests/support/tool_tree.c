@@ -13,6 +13,7 @@
  *   spinchild=MS a child does, and is waited for
  *   touch=MB     memory in use
  *   out=TEXT err=TEXT  one line on stdout, stderr
+ *   nul          a line on stdout that begins with a NUL
  *   part=TEXT    text on stderr without an end of line
  *   env=NAME     its value on stdout
  *   cwd cpus fds session oom  on stdout
@@ -206,6 +207,11 @@ static void do_out(void)
     dprintf(1, "%s\n", argument);
 }
 
+static void do_nul(void)
+{
+    must(write(1, "\0nul\n", 5) == 5);
+}
+
 static void do_err(void)
 {
     dprintf(2, "%s\n", argument);
@@ -328,6 +334,7 @@ static const struct {
     {"spinchild", do_spinchild},
     {"touch", do_touch},
     {"out", do_out},
+    {"nul", do_nul},
     {"err", do_err},
     {"part", do_part},
     {"env", do_env},

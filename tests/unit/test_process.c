@@ -250,6 +250,11 @@ static void test_log(void **state)
     log = process_read_log_tail(w->set, 1, 2);
     assert_string_equal(log, "three\nfour\n");
     free(log);
+    world_run(w, 2, "out=before nul out=after", NULL);
+    world_wait_count(w, &w->procs[2].exits, 1);
+    log = process_read_log_tail(w->set, 2, 2);
+    assert_string_equal(log, " nul\nafter\n");
+    free(log);
     assert_null(process_read_log(w->set, 9, &len, &dropped));
     bool truncated = false;
     assert_null(process_take_output(w->set, 1, &len, &truncated));
