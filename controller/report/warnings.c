@@ -208,11 +208,11 @@ static void warn_of_busy(struct report *r, const char *role, bool load)
     if (cpus == 0 || worst == NULL)
         return;
     warn(r,
-         "BUSY: other programs used %.2f of the %u CPUs of the %s host while %s was measured (%s, %u "
-         "connections; "
-         "mean of rounds).",
+         "BUSY: other programs used %.2f of the %u CPUs of the %s host while %s was measured "
+         "(%s, %u connection%s; mean of rounds).",
          most, cpus, role, r->experiment->targets[worst->design->target].name,
-         r->experiment->workloads[worst->design->workload].name, worst->design->connections);
+         r->experiment->workloads[worst->design->workload].name, worst->design->connections,
+         worst->design->connections == 1 ? "" : "s");
 }
 
 void report_find_warnings(struct report *r)

@@ -160,6 +160,11 @@ numbers = {c["target"]: c["rate_per_s"]["n"] for c in j["cells"]}
 assert numbers == {"wrong": 0, "right": 1}, numbers
 PY
 
+# Bodies of another size than the workload expects: no number, however many errors are allowed.
+experiment wrong-length "{ \"name\": \"a\", $python }"
+sed -i 's/"duration"/"expect": { "body_bytes": 1 }, "duration"/; s/"retries": 0/"retries": 0, "errors": 1000000/' "$work/wrong-length.json"
+runs 1 "answered with another length than expect.body_bytes" wrong-length
+
 # The port is somebody else's: nothing of theirs may be measured.
 python3 -m http.server "$port" --bind 127.0.0.1 >/dev/null 2>&1 &
 squatter=$!

@@ -125,6 +125,29 @@ static void test_short_bodies(void **state)
     (void)state;
     f.loaded.short_bodies = 1;
     assert_int_equal(judge(&f, reason), GATE_SHORT_BODIES);
+    assert_string_equal(reason, "1 response ended before the body was whole");
+}
+
+/* However many errors are allowed, a body of another size than expect.body_bytes is none of them. */
+static void test_wrong_length(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    struct msg_error_class c = {
+        .phase = (char *)(uintptr_t) "receive", .cause = (char *)(uintptr_t) "check", .count = 2};
+    (void)state;
+    f.gates.errors_max = 1000;
+    f.loaded.window.failed = 2;
+    f.loaded.window.scheduled = 112;
+    assert_int_equal(judge(&f, reason), GATE_NONE);
+    f.loaded.errors = &c;
+    f.loaded.error_count = 1;
+    assert_int_equal(judge(&f, reason), GATE_SHORT_BODIES);
+    assert_string_equal(reason, "2 responses had another length than expect.body_bytes");
+    f.loaded.window = (struct msg_accounts){.scheduled = 2, .failed = 2};
+    assert_int_equal(judge(&f, reason), GATE_ZERO);
+    assert_string_equal(reason, "no request was completed, 2 failed: 2 answered with another length than "
+                                "expect.body_bytes");
 }
 
 /* A server that hangs in mid-window leaves good figures behind: what it never answered must count. */
@@ -173,7 +196,10 @@ static void test_cpu_gates_only_when_asked(void **state)
     assert_int_equal(judge(&f, reason), GATE_NONE);
     f.figures.foreign_cpu_server = 5.01;
     assert_int_equal(judge(&f, reason), GATE_FOREIGN_CPU);
-    assert_non_null(strstr(reason, "5.01"));
+    assert_non_null(strstr(reason, "was 5.01 cores, 5 is allowed"));
+    f.gates.foreign_cpu_max = 0.001; /* as it stands in the file, not rounded to nothing */
+    assert_int_equal(judge(&f, reason), GATE_FOREIGN_CPU);
+    assert_non_null(strstr(reason, "was 5.01 cores, 0.001 is allowed"));
     f.gates.has_foreign_cpu = false;
     f.gates.has_generator_cpu = true;
     f.gates.generator_cpu_max = 0.9;
@@ -192,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_load_hosts_start_together),
         cmocka_unit_test(test_accounts_must_balance),
         cmocka_unit_test(test_short_bodies),
+        cmocka_unit_test(test_wrong_length),
         cmocka_unit_test(test_unanswered_at_the_end),
         cmocka_unit_test(test_a_dead_server_comes_first),
         cmocka_unit_test(test_cpu_gates_only_when_asked),
