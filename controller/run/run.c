@@ -84,6 +84,13 @@ static enum err make_way(struct run *r, const struct design_window *previous, co
     return run_stop_target(r, d);
 }
 
+/* A server that lives as long as the job: others had the CPUs and the time meanwhile. */
+static void take_turn_again(struct run *r, uint32_t target)
+{
+    run_place_target(r, target);
+    r->server->ready_ns = clock_now_ns();
+}
+
 static enum err measure_all(struct run *r, struct err_detail *d)
 {
     const struct design_window *previous = NULL;
@@ -98,6 +105,10 @@ static enum err measure_all(struct run *r, struct err_detail *d)
             e = cool_down(r, i, r->e->targets[target].name, d);
         r->server = &r->servers[target];
         r->has_previous = r->has_previous && !new_slot;
+        if (e == ERR_OK && new_slot && r->server->up)
+            take_turn_again(r, target);
+        if (e == ERR_OK && !r->server->up)
+            e = run_wait_gap(r, w, d); /* before the fresh process, as the cooldown is */
         if (e == ERR_OK && !r->server->up) {
             run_doing(r, i, "round %u/%u %s start", w->round + 1, r->e->design.rounds,
                       r->e->targets[target].name);

@@ -29,7 +29,7 @@ struct run_server { /* the newest process of a target */
     uint32_t proc;
     int64_t run_id;
     char died_text[1024];
-    uint64_t ready_ns; /* controller's time: checks passed */
+    uint64_t ready_ns; /* controller's time: checks passed, or it came to its turn again */
     char *log;         /* of its end, until it is stored */
     size_t log_len;
 };
@@ -118,6 +118,8 @@ void run_close_hosts(struct run *r, uint64_t timeout_ns);
 
 /* ---- run_target.c --------------------------------------------------------------------------------- */
 
+/* Gives the target and its load the CPUs they have beside each other. */
+void run_place_target(struct run *r, uint32_t target);
 NODISCARD enum err run_build_all(struct run *r, struct err_detail *d);
 /* Starts the target, checks it from the load host, reads its memory. Afterwards r->server.up, or the target
  * has failed. */
@@ -133,6 +135,8 @@ NODISCARD enum err run_fail_target(struct run *r, uint32_t target, const char *w
 
 /* ---- run_window.c --------------------------------------------------------------------------------- */
 
+/* Idle until the gap after the window before is over; nothing when there was none. */
+NODISCARD enum err run_wait_gap(struct run *r, const struct design_window *w, struct err_detail *d);
 /* All attempts that this window needs. The server is up when it is called; it may be down afterwards. */
 NODISCARD enum err run_measure_window(struct run *r, const struct design_window *w, struct err_detail *d);
 void run_window_progress(struct run *r, uint32_t host, const struct msg_progress *p);

@@ -18,7 +18,7 @@ static char *resolve_dir(const struct run *r, const struct experiment_target *t)
     return dir[0] ? mem_printf("%s/%s", r->o->base_dir, dir) : mem_strdup(r->o->base_dir);
 }
 
-static void place_target(struct run *r, uint32_t target)
+void run_place_target(struct run *r, uint32_t target)
 {
     const struct msg_host *load[LIMIT_HOSTS_PER_ROLE];
     for (size_t i = 0; i < r->load_count; i++)
@@ -299,7 +299,7 @@ enum err run_start_target(struct run *r, uint32_t target, uint32_t round, uint32
     const struct experiment_target *t = &r->e->targets[target];
     struct store_target_run row = {.target = target, .round = round, .slot = slot};
     char *why = NULL;
-    place_target(r, target);
+    run_place_target(r, target);
     r->has_previous = false;
     enum err e = store_end(r, &r->servers[target], 0, r->servers[target].died_text, d); /* one that died */
     if (e == ERR_OK)

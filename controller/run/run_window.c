@@ -493,17 +493,23 @@ static void window_fini(struct run *r, struct run_window *x)
     free(x->heard_ns);
 }
 
+enum err run_wait_gap(struct run *r, const struct design_window *w, struct err_detail *d)
+{
+    char name[256];
+    if (!r->has_previous || r->e->design.gap_ns == 0)
+        return ERR_OK;
+    design_cell_name(r->e, r->design, w->cell, name, sizeof(name));
+    run_doing(r, w->index, "round %u/%u %s gap", w->round + 1, r->e->design.rounds, name);
+    return run_pause(r, r->previous_end_here_ns + r->e->design.gap_ns, d);
+}
+
 static enum err one_attempt(struct run *r, const struct design_window *w, uint32_t attempt, bool *final,
                             struct err_detail *d)
 {
     struct run_window x;
     bool valid = false;
     window_init(r, &x, w, attempt);
-    enum err e = ERR_OK;
-    if (r->has_previous && r->e->design.gap_ns > 0) {
-        run_doing(r, w->index, "round %u/%u %s gap", w->round + 1, r->e->design.rounds, x.name);
-        e = run_pause(r, r->previous_end_here_ns + r->e->design.gap_ns, d);
-    }
+    enum err e = run_wait_gap(r, w, d);
     if (e != ERR_OK)
         goto out;
     ask_loads(r, &x);

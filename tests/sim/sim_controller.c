@@ -163,17 +163,22 @@ static void sim_end(struct sim *s)
 
 /* ---- jobs ---------------------------------------------------------------------------------------- */
 
-static void add_job(struct sim *s, const char *id)
+static void add_job_of(struct sim *s, const char *id, const char *text)
 {
     struct err_detail d;
     struct job_spec *spec = NULL;
     struct store_job row;
-    struct msg_submit m = {.job = (char *)(uintptr_t)id, .experiment = (char *)(uintptr_t)experiment_text};
+    struct msg_submit m = {.job = (char *)(uintptr_t)id, .experiment = (char *)(uintptr_t)text};
     CHECK(s, job_spec_from_submit(&m, &spec, &d), &d);
     CHECK(s, job_spec_store_files(spec, s->dir, &d), &d);
     job_spec_row(spec, &row);
     CHECK(s, store_add_job(s->store, &row, &d), &d);
     CHECK(s, job_table_add(s->jobs, &spec, &d), &d);
+}
+
+static void add_job(struct sim *s, const char *id)
+{
+    add_job_of(s, id, experiment_text);
 }
 
 static void resume_job(struct sim *s, const struct store_job *job)
@@ -463,6 +468,49 @@ static void run_full_disk(void)
     sim_end(&s);
 }
 
+/* Servers with CPUs of their own that live as long as the job: whoever's turn it is, the generator keeps off
+ * its CPUs. On a machine of four, a's are what b's generator gets, and the other way round. */
+static void run_turns(void)
+{
+    struct sim s;
+    sim_start(&s, 1);
+    add_job_of(&s, "j",
+               "{ \"name\": \"turns\", \"targets\": ["
+               "  { \"name\": \"a\", \"start\": [\"a\"], \"port\": 8001, \"cpus\": \"0-1\" },"
+               "  { \"name\": \"b\", \"start\": [\"b\"], \"port\": 8002, \"cpus\": \"2-3\" } ],"
+               "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": 1,"
+               "                    \"duration\": \"10ms\" } ],"
+               "  \"design\": { \"rounds\": 4, \"order\": \"latin-square\", \"fresh_process\": \"job\" } }");
+    expect_ended(&s, "j", STORE_JOB_DONE, "");
+    if (fake_world_starts(s.world) != 2)
+        fail(&s, "a server", "was started anew");
+    if (fake_world_shared(s.world) != 0)
+        fail(&s, "a generator", "was given CPUs of the server it loads");
+    run_until_free(&s);
+    sim_end(&s);
+}
+
+/* The gap is kept between the windows of a target, with a fresh process for each window, too. */
+static void run_gaps(const char *fresh)
+{
+    struct sim s;
+    char text[1024];
+    snprintf(
+        text, sizeof(text),
+        "{ \"name\": \"gaps\", \"targets\": [ { \"name\": \"a\", \"start\": [\"a\"], \"port\": 8001 } ],"
+        "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": [1, 2, 3],"
+        "                    \"duration\": \"10ms\" } ],"
+        "  \"design\": { \"gap\": \"300ms\", \"fresh_process\": \"%s\" } }",
+        fresh);
+    sim_start(&s, 1);
+    add_job_of(&s, "j", text);
+    expect_ended(&s, "j", STORE_JOB_DONE, "");
+    if (fake_world_gap_ns(s.world) < 300 * NS_PER_MS)
+        fail(&s, "the gap is not kept with a fresh process for each", fresh);
+    run_until_free(&s);
+    sim_end(&s);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
@@ -474,6 +522,9 @@ int main(int argc, char **argv)
         run_server_host_gone();
         run_queue();
         run_full_disk();
+        run_turns();
+        run_gaps("round");
+        run_gaps("window");
     }
     for (uint64_t i = 0; i < count; i++)
         run_seed(first + i);

@@ -3,8 +3,10 @@
 #include "common/clock.h"
 #include "common/hist.h"
 #include "common/mem.h"
+#include "common/parse.h"
 
 #define OUTBOX_MAX 256u
+#define SERVERS    16u
 
 struct fake_agent {
     struct fake_world *world;
@@ -55,6 +57,10 @@ struct fake_world {
     int **peers;
     size_t peer_count;
     unsigned starts;
+    unsigned shared;
+    cpu_set_t server_cpus[SERVERS]; /* by port modulo SERVERS; empty = not pinned */
+    uint32_t loaded_port;           /* of the load before */
+    uint64_t load_end_ns, gap_ns;
     bool stopped;
 };
 
@@ -266,6 +272,7 @@ static void end_load(struct fake_agent *a, uint64_t number, void *data)
         return;
     emit_progress(a, number, MSG_PROGRESS_WINDOW_END);
     a->load = 0;
+    a->world->load_end_ns = clock_now_ns();
     if (chance(a->world, a->world->faults.load_fail)) {
         emit_done(a, number, ERR_FAILED, "the generator was killed");
         return;
@@ -299,6 +306,20 @@ static void start_window(struct fake_agent *a, uint64_t number, void *data)
     later(a, l->duration_ns / NS_PER_MS, end_load, number, mem_dup(l, sizeof(*l)));
 }
 
+static void note_load(struct fake_world *w, const struct msg_load *l)
+{
+    cpu_set_t own;
+    cpu_set_t both;
+    uint64_t gap_ns = clock_now_ns() - w->load_end_ns;
+    if (parse_cpus(msg_text(l->cpus), &own, "", NULL) == ERR_OK) {
+        CPU_AND(&both, &own, &w->server_cpus[l->port % SERVERS]);
+        w->shared += CPU_COUNT(&both) > 0;
+    }
+    if (w->loaded_port == l->port && gap_ns < w->gap_ns)
+        w->gap_ns = gap_ns;
+    w->loaded_port = l->port;
+}
+
 static void begin_load(struct fake_agent *a, const struct msg_command *c)
 {
     const struct msg_load *l = &c->u.load;
@@ -306,6 +327,7 @@ static void begin_load(struct fake_agent *a, const struct msg_command *c)
         emit_done(a, c->number, ERR_FAILED, "no connection could be opened: refused");
         return;
     }
+    note_load(a->world, l);
     a->load = c->number;
     emit_progress(a, c->number, MSG_PROGRESS_WARMUP_START);
     later(a, l->warmup_ns / NS_PER_MS, start_window, c->number, mem_dup(l, sizeof(*l)));
@@ -329,6 +351,9 @@ static void start(struct fake_agent *a, const struct msg_command *c)
     if (c->u.start.ready != MSG_READY_EXIT) {
         a->server = c->u.start.proc;
         a->world->starts++;
+        cpu_set_t *cpus = &a->world->server_cpus[c->u.start.ready_port % SERVERS];
+        if (parse_cpus(msg_text(c->u.start.cpus), cpus, "", NULL) != ERR_OK)
+            CPU_ZERO(cpus);
         if (chance(a->world, a->world->faults.server_die))
             later(a, draw(a->world) % 40, server_dies, a->server, NULL);
     }
@@ -502,6 +527,7 @@ struct fake_world *fake_world_new(const struct fake_world_options *options)
     w->loop = options->loop;
     w->random = options->seed;
     w->faults = options->faults;
+    w->gap_ns = UINT64_MAX;
     must(uv_timer_init(w->loop, &w->timer) == 0);
     w->timer.data = w;
     return w;
@@ -595,4 +621,14 @@ bool fake_world_is_idle(const struct fake_world *w)
 unsigned fake_world_starts(const struct fake_world *w)
 {
     return w->starts;
+}
+
+unsigned fake_world_shared(const struct fake_world *w)
+{
+    return w->shared;
+}
+
+uint64_t fake_world_gap_ns(const struct fake_world *w)
+{
+    return w->gap_ns;
 }

@@ -47,6 +47,10 @@ void fake_world_kill(struct fake_world *w, const char *name); /* and it starts a
 bool fake_world_is_idle(const struct fake_world *w);
 /* STARTs of servers so far. */
 unsigned fake_world_starts(const struct fake_world *w);
+/* LOADs so far that were given a CPU of the very server they load. */
+unsigned fake_world_shared(const struct fake_world *w);
+/* The shortest time from the end of a load to the next LOAD of the same server; UINT64_MAX without any. */
+uint64_t fake_world_gap_ns(const struct fake_world *w);
 
 /* The fleet's handlers for the link: give them to fleet_new with `arg` the world, or call them. */
 void fake_answer_poll(void *world, void *request, const struct msg_command *const *items, size_t count);
