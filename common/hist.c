@@ -90,7 +90,8 @@ uint64_t hist_percentile(const struct hist *h, double percent)
 /* The middle of a slot stands for its samples. */
 static double slot_middle(uint32_t slot)
 {
-    return (double)(slot_value(slot) + slot_width(slot) / 2);
+    uint64_t middle = slot_value(slot) + slot_width(slot) / 2;
+    return (double)middle;
 }
 
 double hist_mean(const struct hist *h)

@@ -4,7 +4,8 @@
 set -eu
 . "$(dirname "$0")/../support/lab.sh"
 lab_need_root "$@"
-# What a sanitized build has freed would stay in its quarantine and count as growth.
+# What a sanitized build has freed would stay in its quarantine or its shadow and count as growth.
+export TSAN_OPTIONS="memory_limit_mb=300:${TSAN_OPTIONS-}"
 export ASAN_OPTIONS="quarantine_size_mb=8:allocator_release_to_os_interval_ms=1000:${ASAN_OPTIONS-}"
 lab_begin
 lab_hosts
