@@ -24,8 +24,10 @@ char *enroll_default_name(void)
         return mem_strdup("agent");
     name[sizeof name - 1] = '\0';
     for (char *p = name; *p != '\0'; p++) {
-        if (strchr(NAME_LETTERS, *p) == NULL || (p == name && *p == '.'))
+        if (strchr(NAME_LETTERS, *p) == NULL)
             *p = '-';
+        if (p == name && strchr("-_.", *p) != NULL) /* a name begins with a letter or digit */
+            *p = 'x';
     }
     return mem_strdup(name);
 }
@@ -105,7 +107,7 @@ enum err enroll_read_controller(const char *identity_dir, char **out, struct err
     char *path = mem_printf("%s/controller", identity_dir);
     char text[ADDRESS_BYTES_MAX];
     enum err e = ERR_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (n < 0) {
         e = errno == ENOENT

@@ -120,8 +120,8 @@ static void print_enroll_help(void)
 
 static enum err check_name(const char *name, struct err_detail *d)
 {
-    if (name[0] == '\0' || name[0] == '.' || strlen(name) > LIMIT_NAME_BYTES)
-        return err_set(d, ERR_INVALID, "--name must have 1 to %u bytes and not begin with a dot",
+    if (name[0] == '\0' || strchr("-_.", name[0]) != NULL || strlen(name) > LIMIT_NAME_BYTES)
+        return err_set(d, ERR_INVALID, "--name must have 1 to %u bytes and begin with a letter or digit",
                        LIMIT_NAME_BYTES);
     size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
     if (name[good] != '\0')

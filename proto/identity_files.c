@@ -56,7 +56,7 @@ static enum err read_file(const char *dir, const char *name, bool secret, char *
     char *path = path_of(dir, name);
     struct stat st;
     enum err e = ERR_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO is refused, not waited for */
     if (fd < 0)
         e = err_set(d, err_from_errno(errno), "cannot read %s: %s%s", path, strerror(errno),
                     errno != ENOENT ? ""

@@ -141,6 +141,13 @@ enum err fleet_hello(struct fleet *f, void *peer, const struct msg_hello *hello,
     if (a == NULL)
         return err_set(d, ERR_FULL, "the controller knows %u agents already, which is its limit",
                        LIMIT_PEERS);
+    /* Two programs of one name would take each other's place for ever, and end each other's jobs. */
+    if (a->peer != NULL && a->incarnation != hello->incarnation &&
+        now_ns < a->heard_ns + 2 * f->lease_ns / FLEET_POLLS_PER_LEASE)
+        return err_set(
+            d, ERR_BUSY,
+            "another agent called '%s' is connected%s%s: end it, or give one of them a name of its own", name,
+            a->address[0] != '\0' ? " from " : "", a->address);
     if (a->peer != NULL) {
         void *old = a->peer;
         fleet_gone(f, old);

@@ -164,7 +164,8 @@ static void test_a_new_incarnation_fails_the_job(void **state)
     struct fleet_agent *a, *b;
     struct fleet_host hosts[2];
     fleet_stand_open_pair(f, &a, &b);
-    fleet_stand_hello(f, 2, "a", 99, "", NULL, T0 + NS_PER_S);
+    fleet_stand_hello(f, 2, "a", 99, "", NULL,
+                      T0 + LEASE - 1); /* before the end of the old connection is seen */
     assert_int_equal(f->seen.lost, 1);
     assert_int_equal(f->seen.event_host, 0);
     assert_non_null(strstr(f->seen.cause, "started anew"));
@@ -274,6 +275,31 @@ static void test_a_job_of_an_earlier_controller_is_closed(void **state)
     assert_int_equal(fleet_stand_reserve(f, "j", "sut", hosts), ERR_OK);
 }
 
+/* Two programs with one name: the one that works goes on, the other is told. */
+static void test_a_twin_is_refused(void **state)
+{
+    struct fleet_stand *f = *state;
+    struct fleet_agent *a, *b, *twin = NULL;
+    uint64_t acked = 0;
+    struct err_detail d;
+    const uint64_t silence_ns = 2 * LEASE / FLEET_POLLS_PER_LEASE;
+    char name[] = "a";
+    fleet_stand_open_pair(f, &a, &b);
+    struct msg_hello m = {.role = MSG_ROLE_AGENT, .name = name, .incarnation = 99};
+    assert_int_equal(
+        fleet_hello(f->fleet, &f->peers[2], &m, "10.0.0.2", T0 + silence_ns - 1, &twin, &acked, &d),
+        ERR_BUSY);
+    assert_non_null(strstr(d.text, "another agent called 'a' is connected from 10.0.0.1"));
+    assert_int_equal(f->seen.lost, 0);
+    assert_null(f->seen.dropped);
+    m.incarnation = 7; /* the same program on a new connection */
+    assert_int_equal(fleet_hello(f->fleet, &f->peers[2], &m, "10.0.0.1", T0, &twin, &acked, &d), ERR_OK);
+    m.incarnation = 99; /* a new program, and the old one is silent: its host went down */
+    assert_int_equal(fleet_hello(f->fleet, &f->peers[3], &m, "10.0.0.1", T0 + silence_ns, &twin, &acked, &d),
+                     ERR_OK);
+    assert_int_equal(f->seen.lost, 1);
+}
+
 static void test_names(void **state)
 {
     struct fleet_stand *f = *state;
@@ -311,6 +337,7 @@ int main(void)
         TEST(test_a_lapsed_lease_is_noticed),
         TEST(test_numbers_stay_without_a_gap_after_a_loss),
         TEST(test_a_job_of_an_earlier_controller_is_closed),
+        TEST(test_a_twin_is_refused),
         TEST(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -263,6 +263,10 @@ static void files(void **state)
         fputc('x', f);
     fclose(f);
     assert_int_equal(identity_load(dir, &back, &d), ERR_TOO_BIG);
+    /* What is no file is refused, not waited for. */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(identity_load(dir, &back, &d), ERR_INVALID);
     identity_fini(&id);
     home_fini(&h);
 }

@@ -149,6 +149,8 @@ static void test_refusals(void **state)
     expect_refused("only letters", "run", "--name", "a/b");
     expect_refused("1 to 128", "run", "--name", "");
     expect_refused("1 to 128", "run", "--name", ".hidden");
+    expect_refused("begin with a letter or digit", "run", "--name", "-x");
+    expect_refused("begin with a letter or digit", "run", "--name", "_x");
     expect_refused("--address", "run", "--address", "a b");
     expect_refused("brackets", "run", "--controller", "::1");
     expect_refused("ADDRESS and TOKEN", "enroll", "lab1", NULL);
