@@ -1,0 +1,130 @@
+#!/bin/sh
+# An operator who is not on the controller's machine, over TLS with a certificate: enrols, looks, runs, leaves,
+# comes back, cancels, resumes, reads the report, on a terminal and without one, and is revoked.
+set -eu
+. "$(dirname "$0")/../support/lab.sh"
+lab_begin
+cd "$lab" # nothing of the controller's state is found by chance
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+address=127.0.0.1:$(free_port)
+port=$(free_port)
+
+# op COMMAND [ARGUMENT...]: as the operator.
+op() {
+    command=$1
+    shift
+    "$bin/splitbench" "$command" --controller "$address" --identity "$lab/ann.id" "$@"
+}
+# refused CODE TEXT COMMAND...
+refused() {
+    code=$1 text=$2 got=0
+    shift 2
+    "$@" >"$lab/said" 2>&1 || got=$?
+    [ "$got" -eq "$code" ] || fail "$*: exit code $got, not $code: $(cat "$lab/said")"
+    grep -qF -- "$text" "$lab/said" || fail "$*: not said: $text: $(cat "$lab/said")"
+}
+state() { op status "$1" --json | json /dev/stdin "j['jobs'][0]['state']"; }
+windows_done() { [ "$(op status "$1" --json | json /dev/stdin "j['jobs'][0]['windows_done']")" -ge "$2" ]; }
+is_state() { [ "$(state "$1")" = "$2" ]; }
+
+"$bin/splitbench" controller init --state "$lab/state" >"$lab/init.log" 2>&1 || fail "controller init"
+lab_spawn controller "$bin/splitbench" controller --state "$lab/state" --listen "tls+tcp://$address"
+lab_until 10 sb status || fail "the controller does not answer"
+for name in sut gen; do
+    token=$(sb token agent)
+    "$bin/splitbench-agent" enroll "$address" "$token" --name $name --identity "$lab/$name.id" >"$lab/enroll.log" 2>&1 ||
+        fail "$name cannot enrol: $(cat "$lab/enroll.log")"
+    lab_spawn $name "$bin/splitbench-agent" run --identity "$lab/$name.id" --state "$lab/$name.state" --label pool=$name
+done
+lab_until 10 host_connected sut gen || fail "the agents do not connect"
+
+say "enrols, once"
+refused 2 "wants an operator's certificate" op hosts
+token=$(sb token operator)
+"$bin/splitbench" enroll "$address" "$token" --name ann --identity "$lab/ann.id" >"$lab/said" 2>&1 ||
+    fail "ann cannot enrol: $(cat "$lab/said")"
+refused 3 "the token was used" "$bin/splitbench" enroll "$address" "$token" --name eve --identity "$lab/eve.id"
+op hosts | grep -q '^sut  *free .*pool=sut' || fail "hosts: $(op hosts)"
+
+cat >"$lab/operator.json" <<JSON
+{
+  "name": "operator",
+  "vars": { "port": $port },
+  "roles": { "server": { "labels": { "pool": "sut" } }, "load": { "labels": { "pool": "gen" } } },
+  "files": ["www"],
+  "targets": [ { "name": "python", "dir": "www", "start": ["python3", "-m", "http.server", "\${port}", "--bind", "\${server.address}"],
+                 "port": "\${port}", "ready": { "http": "/", "timeout": "60s" } } ],
+  "checks": [ { "name": "page", "request": { "path": "/page" }, "expect": { "body": "from afar\n" } } ],
+  "workloads": [ { "name": "page", "request": { "path": "/page" }, "connections": 2, "duration": "1500ms" } ],
+  "design": { "rounds": 6 },
+  "gates": { "errors": 1000000 }
+}
+JSON
+mkdir "$lab/www"
+echo "from afar" >"$lab/www/page"
+
+say "runs and leaves; watches and leaves: the job goes on"
+job=$(op run --detach "$lab/operator.json") || fail "run --detach"
+lab_spawn watch "$bin/splitbench" watch --controller "$address" --identity "$lab/ann.id" "$job"
+watcher=$spawned
+lab_until 60 grep -q "^round 1/6 python page c=2: " "$lab/watch.log" || fail "watch: $(cat "$lab/watch.log")"
+kill -INT $watcher
+wait $watcher || true
+grep -q "job $job goes on" "$lab/watch.log" || fail "watch does not say that the job goes on: $(cat "$lab/watch.log")"
+if grep -q "$(printf '\033')" "$lab/watch.log"; then fail "a bar is drawn where there is no terminal"; fi
+
+say "cancels, and resumes"
+is_state "$job" running || fail "the job does not go on: $(state "$job")"
+op cancel "$job" >"$lab/said" || fail "cancel"
+lab_until 30 is_state "$job" cancelled || fail "the job is not cancelled: $(state "$job")"
+refused 2 "" op cancel "$job"
+op report "$job" | grep -q "NOT COMPLETE: the job was cancelled by 'ann'" || fail "the report hides who cancelled"
+op resume "$job" >"$lab/report.txt" 2>"$lab/resume.log" || fail "resume: $(cat "$lab/resume.log")"
+grep -q "^resumed: [1-5] of 6 already measured" "$lab/resume.log" || fail "resume: $(cat "$lab/resume.log")"
+op report "$job" --json >"$lab/report.json"
+[ "$(json "$lab/report.json" "sorted(a['window'] for a in attempts if a['final'])")" = "[0, 1, 2, 3, 4, 5]" ] ||
+    fail "not every window once: $(cat "$lab/report.json")"
+
+say "reads the report"
+awk 'length > 80 { exit 1 }' "$lab/report.txt" || fail "the report is wider than 80 columns"
+for words in 'req/s .*SD .*CV .*min .*max' 'p50 .*p90 .*p99' 'server .*generator .*errors .*attempts' \
+    'start-up .*RSS before .*RSS after' '^placement  *split-cpus\|^placement  *shared'; do
+    grep -q -- "$words" "$lab/report.txt" || fail "the report lacks $words: $(cat "$lab/report.txt")"
+done
+[ "$(json "$lab/report.json" "all(c[k] is not None for c in j['cells'] for k in ('rate_per_s', 'latency_ns', 'failed',
+    'attempts_made', 'server_cpu_cores', 'generator_cpu_cores')) and all(t[k]['mean'] > 0 for t in j['targets']
+    for k in ('startup_ns', 'rss_before_bytes', 'rss_after_bytes'))")" = True ] || fail "figures: $(cat "$lab/report.json")"
+
+say "follows a run on a terminal"
+python3 - "$bin/splitbench" run --controller "$address" --identity "$lab/ann.id" --set design.rounds=2 \
+    --set 'workloads[0].duration=3s' "$lab/operator.json" \
+    >"$lab/terminal" 2>"$lab/terminal.err" <<'PY' || fail "a run on a terminal: $(cat "$lab/terminal" "$lab/terminal.err")"
+import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    os.execv(sys.argv[1], sys.argv[1:])
+while True:
+    try:
+        data = os.read(fd, 65536)
+    except OSError:
+        data = b""
+    if not data:
+        break
+    os.write(1, data)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+python3 - "$lab/terminal" <<'PY' || fail "the bar"
+import re, sys
+text = open(sys.argv[1], newline="").read()
+bars = re.findall(r"\r\x1b\[J(\[[#.]{24}\] [^\r\n\x1b]*)", text)
+assert any(re.match(r"\[\.{24}\] 0/2  \S+ left  ", b) for b in bars), bars
+assert any(re.search(r"\] [01]/2  \S+ left  [0-9.]+[kM]?/s  round [12]/2 python page c=2 window", b) for b in bars), bars
+assert all(len(b) < 100 for b in bars), bars
+assert "req/s" in text.rsplit("\x1b[J", 1)[1], text
+PY
+
+say "is revoked"
+sb revoke ann >"$lab/said" || fail "revoke"
+refused 3 "revoked" op hosts
+say "over TLS: enrolled, ran, left, cancelled, resumed, reported, revoked"
