@@ -38,12 +38,12 @@ static enum err write_head(const struct experiment *e, const struct design *d, s
     char cooldown[TIME_BYTES];
     char gap[TIME_BYTES];
     return buf_printf(out,
-                      "%s: %zu target%s x %zu cell%s x %" PRIu32 " round%s = %zu windows, %s\n"
+                      "%s: %zu target%s, %zu cell%s x %" PRIu32 " round%s = %zu window%s, %s\n"
                       "order %s, cooldown %s, gap %s, a fresh process per %s\n"
-                      "starting servers and checks come on top\n\n",
-                      e->name, e->target_count, e->target_count == 1 ? "" : "s",
-                      d->cell_count / e->target_count, d->cell_count == e->target_count ? "" : "s",
-                      e->design.rounds, e->design.rounds == 1 ? "" : "s", d->window_count,
+                      "starting servers, checks and retries come on top\n\n",
+                      e->name, e->target_count, e->target_count == 1 ? "" : "s", d->cell_count,
+                      d->cell_count == 1 ? "" : "s", e->design.rounds, e->design.rounds == 1 ? "" : "s",
+                      d->window_count, d->window_count == 1 ? "" : "s",
                       parse_duration_text(d->duration_ns, total, sizeof total),
                       e->design.order == EXPERIMENT_ORDER_FIXED ? "fixed" : "latin-square",
                       parse_duration_text(e->design.cooldown_ns, cooldown, TIME_BYTES),

@@ -318,10 +318,12 @@ static void put_group(struct page *p, uint32_t workload, uint32_t connections)
     char warmup[32];
     char *name = table_shorten(w->name, 40);
     char *path = table_shorten(msg_text(w->request.path), 40);
-    char *title = mem_printf("%s: %s %s, %u connection%s, %s after %s of warm-up", name,
-                             msg_text(w->request.method), path, connections, plural(connections),
+    parse_duration_text(w->warmup_ns, warmup, sizeof(warmup));
+    char *title = mem_printf("%s: %s %s, %u connection%s, %s%s%s%s", name, msg_text(w->request.method), path,
+                             connections, plural(connections),
                              parse_duration_text(w->duration_ns, duration, sizeof(duration)),
-                             parse_duration_text(w->warmup_ns, warmup, sizeof(warmup)));
+                             w->warmup_ns != 0 ? " after " : ", no warm-up", w->warmup_ns != 0 ? warmup : "",
+                             w->warmup_ns != 0 ? " of warm-up" : "");
     free(name);
     free(path);
     heading(p, title);

@@ -11,6 +11,7 @@ echo "The run (splitbench run --local):"
 "$bin/splitbench" run --local docs/examples/nginx-lighttpd.json
 echo
 echo "Next:"
-echo "  $bin/splitbench report --local           the tables again; --json for scripts"
-echo "  $bin/splitbench status --local           all runs of this machine"
-echo "  $bin/splitbench help                     what else there is; README.md has a first experiment of your own"
+echo "  $bin/splitbench report --local    the tables again; --json for scripts"
+echo "  $bin/splitbench status --local    all runs of this machine"
+echo "  $bin/splitbench help              what else there is"
+echo "  README.md has a first experiment of your own."

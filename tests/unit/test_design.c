@@ -126,7 +126,7 @@ static void test_plan(void **state)
     buf_init(&out, 1u << 20);
     assert_int_equal(design_build(e, &d, NULL), ERR_OK);
     assert_int_equal(plan_write_text(e, d, &out), ERR_OK);
-    assert_non_null(strstr(out.data, "t: 2 targets x 3 cells x 2 rounds = 12 windows, 112s\n"));
+    assert_non_null(strstr(out.data, "t: 2 targets, 6 cells x 2 rounds = 12 windows, 112s\n"));
     assert_non_null(strstr(out.data,
                            "WINDOW  START     ROUND  SLOT  TARGET  WORKLOAD   CONNS  WARM-UP  DURATION\n"
                            "     1  00:00:12      1     1  t0      /small        10       2s        5s\n"
