@@ -197,6 +197,21 @@ enum err blobs_copy(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t 
     return e;
 }
 
+enum err blobs_check(struct blobs *b, const uint8_t hash[SHA256_BYTES], struct err_detail *d)
+{
+    struct name whole = whole_name(hash);
+    int fd = openat(b->dir_fd, whole.text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return err_set(d, ERR_NOT_FOUND, "file %.16s... is not here", whole.text);
+    uint8_t got[SHA256_BYTES];
+    enum err e = sha256_of_fd(fd, got, d);
+    close(fd);
+    if (e != ERR_OK || memcmp(got, hash, sizeof got) == 0)
+        return e;
+    unlinkat(b->dir_fd, whole.text, 0);
+    return err_set(d, ERR_NOT_FOUND, "file %.16s... was damaged on this host: removed", whole.text);
+}
+
 enum err blobs_read(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t offset, void *out, size_t len,
                     struct err_detail *d)
 {

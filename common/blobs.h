@@ -32,6 +32,10 @@ NODISCARD enum err blobs_write(struct blobs *b, const uint8_t hash[SHA256_BYTES]
 NODISCARD enum err blobs_copy(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t size_bytes, int fd,
                               struct err_detail *d);
 
+/* Reads a whole blob against its hash. ERR_NOT_FOUND when it is not here, or was damaged and is therefore
+ * gone. */
+NODISCARD enum err blobs_check(struct blobs *b, const uint8_t hash[SHA256_BYTES], struct err_detail *d);
+
 /* Exactly `len` bytes of a whole blob from `offset` on. ERR_NOT_FOUND when it is not here or shorter. */
 NODISCARD enum err blobs_read(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t offset, void *out,
                               size_t len, struct err_detail *d);

@@ -200,6 +200,17 @@ static enum err send_file(struct run *r, struct blobs *blobs, uint32_t host,
     return await_chunks(r, open, &count, d);
 }
 
+/* A host got something else than it was promised: when our copy is damaged it is removed, so that the next
+ * SUBMIT brings it anew; else every job with this file would fail. */
+static enum err blame_own_copy(struct blobs *blobs, const struct msg_file *file, struct err_detail *d)
+{
+    struct err_detail why;
+    if (blobs_check(blobs, file->hash, &why) != ERR_NOT_FOUND)
+        return ERR_INVALID; /* with what the host said */
+    return err_set(d, ERR_NOT_FOUND, "file '%s' of the controller's copies: %s; submit the job again",
+                   file->path, why.text);
+}
+
 static enum err send_files_to(struct run *r, struct blobs *blobs, uint32_t host, struct err_detail *d)
 {
     struct run_reply reply;
@@ -212,6 +223,8 @@ static enum err send_files_to(struct run *r, struct blobs *blobs, uint32_t host,
         const struct msg_file *f = file_of(r, reply.event.u.files.items[i].hash);
         run_doing(r, 0, "files %zu/%zu to '%s'", i + 1, reply.event.u.files.count, run_agent_name(r, host));
         e = send_file(r, blobs, host, &reply.event.u.files.items[i], d);
+        if (e == ERR_INVALID && f != NULL)
+            e = blame_own_copy(blobs, f, d);
         bytes += f ? f->size_bytes - reply.event.u.files.items[i].have_bytes : 0;
     }
     if (e == ERR_OK && reply.event.u.files.count == 0)
