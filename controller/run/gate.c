@@ -1,6 +1,7 @@
 #include "controller/run/gate.h"
 
 #include "common/parse.h"
+#include "controller/run/failure_words.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -53,14 +54,23 @@ static void add(struct phrase *p, const char *fmt, ...)
     p->count++;
 }
 
+static void add_class(struct phrase *p, const struct msg_error_class *c)
+{
+    const char *words = failure_words(msg_text(c->phase), msg_text(c->cause));
+    if (words != NULL)
+        add(p, "%" PRIu64 " %s", c->count, words);
+    else
+        add(p, "%" PRIu64 " with %s %s", c->count, msg_text(c->phase), msg_text(c->cause));
+}
+
 /* The one check of an answer that an experiment can ask of the generator is expect.body_bytes. */
 static bool is_wrong_length(const struct msg_error_class *c)
 {
     return strcmp(msg_text(c->cause), "check") == 0;
 }
 
-/* ": 81 answered with status 501, 3 with wait timeout" of the largest classes; "" when there is none. Wrong
- * statuses are one class of errors: their own counts say more. */
+/* ": 81 answered with status 501, 3 without an answer in time" of the largest classes; "" when there is none.
+ * Wrong statuses are one class of errors: their own counts say more. */
 static void write_classes(const struct msg_loaded *l, char *out, size_t size)
 {
     struct phrase p = {.out = out, .size = size};
@@ -77,7 +87,7 @@ static void write_classes(const struct msg_loaded *l, char *out, size_t size)
         if (is_wrong_length(c))
             add(&p, "%" PRIu64 " answered with another length than expect.body_bytes", c->count);
         else if (wrong == 0)
-            add(&p, "%" PRIu64 " with %s %s", c->count, msg_text(c->phase), msg_text(c->cause));
+            add_class(&p, c);
     }
 }
 
@@ -103,7 +113,7 @@ static enum gate judge_load(const struct experiment_gates *gates, const struct m
                             size_t size)
 {
     const struct msg_accounts *a = &l->window;
-    char classes[256];
+    char classes[384];
     if (!balanced(a)) {
         snprintf(reason, size,
                  "scheduled %" PRIu64 " is not ok %" PRIu64 " + failed %" PRIu64 " + in flight %" PRIu64

@@ -1,4 +1,7 @@
+#include "controller/run/failure_words.h"
 #include "controller/run/gate.h"
+
+#include "agent/load/fault.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +53,7 @@ static void test_errors_up_to_the_limit(void **state)
     f.loaded.errors = &c;
     f.loaded.error_count = 1;
     assert_int_equal(judge(&f, reason), GATE_ERRORS);
-    assert_string_equal(reason, "3 requests failed, 2 allowed: 3 with wait timeout");
+    assert_string_equal(reason, "3 requests failed, 2 allowed: 3 without an answer in time");
 }
 
 static void test_wrong_statuses_are_told_by_status(void **state)
@@ -71,11 +74,54 @@ static void test_wrong_statuses_are_told_by_status(void **state)
     assert_int_equal(judge(&f, reason), GATE_ERRORS);
     assert_string_equal(reason,
                         "83 requests failed: 1 answered with status 404, 80 answered with status 501, "
-                        "2 with wait timeout");
+                        "2 without an answer in time");
     f.loaded.window.ok = 0;
     f.loaded.window.scheduled -= 100;
     assert_int_equal(judge(&f, reason), GATE_ZERO);
     assert_non_null(strstr(reason, "83 failed: 1 answered with status 404"));
+}
+
+/* The generator's own words are explained only in docs/load.md; a newer generator's are shown as they are. */
+static void test_failures_in_plain_words(void **state)
+{
+    char reason[GATE_REASON_BYTES];
+    struct fixture f = good();
+    struct msg_error_class classes[] = {
+        {.phase = (char *)(uintptr_t) "wait", .cause = (char *)(uintptr_t) "stale", .count = 740},
+        {.phase = (char *)(uintptr_t) "receive", .cause = (char *)(uintptr_t) "closed_early", .count = 12},
+        {.phase = (char *)(uintptr_t) "connect", .cause = (char *)(uintptr_t) "refused", .count = 3},
+        {.phase = (char *)(uintptr_t) "dream", .cause = (char *)(uintptr_t) "too_late", .count = 1}};
+    (void)state;
+    f.loaded.window.failed = 756;
+    f.loaded.window.scheduled += 756;
+    f.loaded.errors = classes;
+    f.loaded.error_count = ARRAY_LEN(classes);
+    assert_int_equal(judge(&f, reason), GATE_ERRORS);
+    assert_string_equal(
+        reason, "756 requests failed: 740 on kept-alive connections that the server had closed, "
+                "12 whose connection the server closed amid the answer, 3 whose connection the server "
+                "refused, 1 with dream too_late");
+}
+
+/* Every phase in which a cause can come has words for it, that fit a reason four at a time. */
+static void test_every_failure_has_words(void **state)
+{
+    static const enum fault_phase all[] = {FAULT_CONNECT, FAULT_TLS, FAULT_SEND, FAULT_WAIT, FAULT_RECEIVE};
+    (void)state;
+    for (enum fault_cause c = 0; c < FAULT_CAUSE_COUNT; c++)
+        for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+            bool opening = all[i] == FAULT_CONNECT || all[i] == FAULT_TLS;
+            bool answered = c == CAUSE_DESYNC || c == CAUSE_STATUS || c == CAUSE_CHECK;
+            if (c == CAUSE_NOT_FOUND || (c == CAUSE_CLOSED_EARLY && all[i] == FAULT_CONNECT) ||
+                (c == CAUSE_VERIFY && all[i] != FAULT_TLS) || (answered && all[i] != FAULT_RECEIVE) ||
+                (opening && (c == CAUSE_STALE || c == CAUSE_TOO_BIG)))
+                continue;
+            const char *words = failure_words(fault_phase_text(all[i]), fault_cause_text(c));
+            if (words == NULL || strlen(words) > 80)
+                fail_msg("%s %s: %s", fault_phase_text(all[i]), fault_cause_text(c),
+                         words ? words : "no words");
+        }
+    assert_null(failure_words("", ""));
 }
 
 static void test_nothing_completed(void **state)
@@ -214,6 +260,8 @@ int main(void)
         cmocka_unit_test(test_good_window_passes),
         cmocka_unit_test(test_errors_up_to_the_limit),
         cmocka_unit_test(test_wrong_statuses_are_told_by_status),
+        cmocka_unit_test(test_failures_in_plain_words),
+        cmocka_unit_test(test_every_failure_has_words),
         cmocka_unit_test(test_nothing_completed),
         cmocka_unit_test(test_load_hosts_start_together),
         cmocka_unit_test(test_accounts_must_balance),
