@@ -12,12 +12,24 @@
 #define PLAN_BYTES_MAX (128u * 1024u * 1024u) /* LIMIT_WINDOWS lines of two names each */
 #define TIME_BYTES     32u
 
-/* "01:02:03": people compare these in a column. */
-static const char *clock_text(uint64_t ns, char *out)
+/* "01:02:03", or "01:02:03.250": people compare these in a column. */
+static const char *clock_text(uint64_t ns, bool fine, char *out)
 {
     uint64_t s = ns / NS_PER_S;
-    snprintf(out, TIME_BYTES, "%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
+    int n =
+        snprintf(out, TIME_BYTES, "%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
+    if (fine)
+        snprintf(out + n, TIME_BYTES - (size_t)n, ".%03" PRIu64, ns % NS_PER_S / NS_PER_MS);
     return out;
+}
+
+/* In whole seconds, windows shorter than that would seem to begin together. None is shorter than 10 ms. */
+static bool is_fine(const struct experiment *e)
+{
+    for (size_t i = 0; i < e->workload_count; i++)
+        if (e->workloads[i].duration_ns < NS_PER_S)
+            return true;
+    return false;
 }
 
 static int width_of(const struct experiment *e, bool targets)
@@ -54,20 +66,21 @@ enum err plan_write_text(const struct experiment *e, const struct design *d, str
 {
     int target_width = width_of(e, true);
     int workload_width = width_of(e, false);
+    bool fine = is_fine(e);
     char start[TIME_BYTES];
     char warmup[TIME_BYTES];
     char duration[TIME_BYTES];
     enum err err = write_head(e, d, out);
     if (err == ERR_OK)
-        err = buf_printf(out, "%6s  %-8s  %5s  %4s  %-*s  %-*s  %6s  %7s  %8s\n", "WINDOW", "START", "ROUND",
-                         "SLOT", target_width, "TARGET", workload_width, "WORKLOAD", "CONNS", "WARM-UP",
-                         "DURATION");
+        err = buf_printf(out, "%6s  %-*s  %5s  %4s  %-*s  %-*s  %6s  %7s  %8s\n", "WINDOW", fine ? 12 : 8,
+                         "START", "ROUND", "SLOT", target_width, "TARGET", workload_width, "WORKLOAD",
+                         "CONNS", "WARM-UP", "DURATION");
     for (size_t i = 0; err == ERR_OK && i < d->window_count; i++) {
         const struct design_window *w = &d->windows[i];
         const struct design_cell *c = &d->cells[w->cell];
         const struct experiment_workload *load = &e->workloads[c->workload];
         err = buf_printf(out, "%6zu  %s  %5" PRIu32 "  %4" PRIu32 "  %-*s  %-*s  %6" PRIu32 "  %7s  %8s\n",
-                         i + 1, clock_text(w->planned_start_ns, start), w->round + 1, w->slot + 1,
+                         i + 1, clock_text(w->planned_start_ns, fine, start), w->round + 1, w->slot + 1,
                          target_width, e->targets[c->target].name, workload_width, load->name, c->connections,
                          parse_duration_text(load->warmup_ns, warmup, TIME_BYTES),
                          parse_duration_text(load->duration_ns, duration, TIME_BYTES));

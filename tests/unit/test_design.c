@@ -114,6 +114,36 @@ static void test_nothing_to_do_is_refused(void **state)
     assert_string_equal(detail.text, "0 windows: an experiment has 1 to 100000");
 }
 
+/* One short window is enough: every START has the digits that tell it from the next. */
+static void test_plan_of_short_windows(void **state)
+{
+    (void)state;
+    struct experiment *e = make(1, 1, "fixed");
+    struct design *d = NULL;
+    struct buf out;
+    buf_init(&out, 1u << 20);
+    e->design.cooldown_ns = e->design.gap_ns = 0;
+    e->workloads[0].warmup_ns = 0;
+    e->workloads[0].duration_ns = 10 * NS_PER_MS;
+    assert_int_equal(design_build(e, &d, NULL), ERR_OK);
+    assert_int_equal(plan_write_text(e, d, &out), ERR_OK);
+    assert_non_null(
+        strstr(out.data, "WINDOW  START         ROUND  SLOT  TARGET  WORKLOAD   CONNS  WARM-UP  DURATION\n"
+                         "     1  00:00:00.000      1     1  t0      /small        10       0s      10ms\n"
+                         "     2  00:00:00.010      1     1  t0      /small       100       0s      10ms\n"
+                         "     3  00:00:00.020      1     1  t0      big            1       0s        3s\n"));
+    design_free(d);
+    d = NULL;
+    buf_clear(&out);
+    e->workloads[0].duration_ns = NS_PER_S;
+    assert_int_equal(design_build(e, &d, NULL), ERR_OK);
+    assert_int_equal(plan_write_text(e, d, &out), ERR_OK);
+    assert_non_null(strstr(out.data, "     2  00:00:01      1     1  t0 "));
+    buf_fini(&out);
+    design_free(d);
+    experiment_free(e);
+}
+
 static void test_plan(void **state)
 {
     (void)state;
@@ -155,9 +185,9 @@ static void test_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixed_order),  cmocka_unit_test(test_times),
-        cmocka_unit_test(test_latin_square), cmocka_unit_test(test_nothing_to_do_is_refused),
-        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_fixed_order),           cmocka_unit_test(test_times),
+        cmocka_unit_test(test_latin_square),          cmocka_unit_test(test_nothing_to_do_is_refused),
+        cmocka_unit_test(test_plan_of_short_windows), cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
