@@ -182,8 +182,8 @@ static void on_complete(struct worker *w, struct conn *c, size_t surplus)
         if (w->phase == PHASE_WINDOW)
             record_ok(w, c);
     }
-    bool reusable = r->keep_alive && surplus == 0 && c->state != CONN_SENDING &&
-                    !w->options->keep_alive_off && c->answered != w->options->requests_per_connection;
+    bool reusable = r->keep_alive && surplus == 0 && c->state != CONN_SENDING && !c->request->closes &&
+                    c->answered != w->options->requests_per_connection;
     if (!reusable) {
         reopen(w, c);
         return;

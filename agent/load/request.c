@@ -3,20 +3,12 @@
 #include "agent/load/request_file.h"
 #include "common/buf.h"
 #include "common/mem.h"
+#include "common/response.h"
 
-#include <ctype.h>
 #include <strings.h>
 
 #define HEAD_BYTES_MAX   (1024u * 1024u)
 #define LENGTH_BYTES_MAX 40u /* "Content-Length: 12345\r\n\r\n" */
-
-static bool is_token(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (!isalnum((unsigned char)text[i]) && strchr("!#$%&'*+-.^_`|~", text[i]) == NULL)
-            return false;
-    return len != 0;
-}
 
 static bool header_is(const char *header, const char *name)
 {
@@ -26,7 +18,7 @@ static bool header_is(const char *header, const char *name)
 
 static enum err check_header(const char *header, struct err_detail *d)
 {
-    if (!is_token(header, strcspn(header, ":")) || strchr(header, ':') == NULL)
+    if (!response_is_token(header, strcspn(header, ":")) || strchr(header, ':') == NULL)
         return err_set(d, ERR_INVALID, "header '%s': write 'Name: value'", header);
     if (strlen(header) > LIMIT_HEADER_BYTES)
         return err_set(d, ERR_TOO_BIG, "header: longer than %u bytes", LIMIT_HEADER_BYTES);
@@ -48,13 +40,34 @@ static enum err check_path(const char *path, struct err_detail *d)
     return ERR_OK;
 }
 
-static enum err append_headers(struct buf *b, const char *const *headers, size_t count, bool *has_host,
+/* Whether the header is Connection with the option "close" in its list. */
+static bool says_close(const char *header)
+{
+    if (!header_is(header, "connection"))
+        return false;
+    for (const char *at = strchr(header, ':') + 1; *at != '\0';) {
+        at += strspn(at, " \t,");
+        size_t len = strcspn(at, " \t,");
+        if (len == strlen("close") && strncasecmp(at, "close", len) == 0)
+            return true;
+        at += len;
+    }
+    return false;
+}
+
+struct said { /* by the headers given */
+    bool host;
+    bool close;
+};
+
+static enum err append_headers(struct buf *b, const char *const *headers, size_t count, struct said *said,
                                struct err_detail *d)
 {
     enum err e = ERR_OK;
     for (size_t i = 0; i < count && e == ERR_OK; i++) {
         e = check_header(headers[i], d);
-        *has_host |= header_is(headers[i], "host");
+        said->host |= header_is(headers[i], "host");
+        said->close |= says_close(headers[i]);
         if (e == ERR_OK)
             e = buf_printf(b, "%s\r\n", headers[i]);
     }
@@ -70,23 +83,25 @@ static bool wants_length(const char *method, const struct request_spec *s)
 
 /* Request line and headers, without Content-Length and without the empty line. */
 static enum err write_head(struct buf *b, const char *method, const struct request_spec *s,
-                           const struct target *t, const struct options *o, struct err_detail *d)
+                           const struct target *t, const struct options *o, bool *closes,
+                           struct err_detail *d)
 {
     const char *path = s->path != NULL ? s->path : t->path;
-    bool has_host = false;
-    if (!is_token(method, strlen(method)) || strlen(method) > 32 || strcmp(method, "CONNECT") == 0)
+    struct said said = {0};
+    if (!response_is_token(method, strlen(method)) || strlen(method) > 32 || strcmp(method, "CONNECT") == 0)
         return err_set(d, ERR_INVALID, "method '%s': not one this program can send", method);
     enum err e = check_path(path, d);
     if (e == ERR_OK)
         e = buf_printf(b, "%s %s HTTP/1.1\r\n", method, path);
     if (e == ERR_OK)
-        e = append_headers(b, o->headers, o->header_count, &has_host, d);
+        e = append_headers(b, o->headers, o->header_count, &said, d);
     if (e == ERR_OK)
-        e = append_headers(b, s->headers, s->header_count, &has_host, d);
-    if (e == ERR_OK && !has_host)
+        e = append_headers(b, s->headers, s->header_count, &said, d);
+    if (e == ERR_OK && !said.host)
         e = buf_printf(b, "Host: %s\r\n", t->authority);
-    if (e == ERR_OK && o->keep_alive_off)
+    if (e == ERR_OK && o->keep_alive_off && !said.close)
         e = buf_append_text(b, "Connection: close\r\n");
+    *closes = o->keep_alive_off || said.close;
     return e;
 }
 
@@ -129,7 +144,7 @@ enum err request_set_add(struct request_set *s, const struct request_spec *spec,
                           .weight = spec->weight};
     struct buf b;
     buf_init(&b, HEAD_BYTES_MAX + LIMIT_BODY_BYTES);
-    enum err e = write_head(&b, method, spec, t, o, d);
+    enum err e = write_head(&b, method, spec, t, o, &r->closes, d);
     if (e == ERR_OK)
         e = r->is_template ? finish_template(r, &b, spec, d) : finish_fixed(r, &b, spec);
     if (e == ERR_TOO_BIG && (d == NULL || d->text[0] == '\0'))

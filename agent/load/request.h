@@ -34,6 +34,7 @@ struct request {
     uint8_t *bytes; /* of a fixed request; NULL for a template */
     size_t len;
     bool is_head; /* its answer has no body */
+    bool closes;  /* says "Connection: close": none may follow it there (RFC 9112 9.6) */
     bool is_template;
     bool has_length;      /* template: Content-Length stands between head and body */
     struct template head; /* without the empty line */

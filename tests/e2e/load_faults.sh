@@ -33,6 +33,7 @@ for backend in $backends; do
            r["timeouts_ns"]["min"] >= 100e6 and r["timeouts_ns"]["count"] == a["failed"] > 4' -- "$url/hang" -c 4 -d 500ms --timeout 100ms
     check 'errors.keys() <= {"wait stale"} and a["ok"] > 0 and a["reconnects"] > 0' -- "$url/after/3" -c 4 -d 300ms
     check 'a["ok"] > 10 and a["failed"] == 0 and a["reconnects"] >= a["ok"] - 8' -- "$url/ok" -c 4 -d 200ms --no-keepalive
+    check 'a["ok"] > 10 and a["failed"] == 0 and a["reconnects"] >= a["ok"] - 8' -- "$url/ok" -c 4 -d 200ms -H "Connection: close"
     check 'a["failed"] == 0 and a["reconnects"] >= a["ok"] // 10 - 4' -- "$url/ok" -c 4 -d 200ms --requests-per-connection 10
     check 'r["latency_ns"]["min"] >= 50e6 and a["in_flight"] <= 4' -- "$url/delay/50" -c 4 -d 300ms
     check 'errors.keys() == {"receive check"}' -- "$url/ok" -c 2 -d 100ms --expect-length 3

@@ -190,8 +190,31 @@ static void sends_what_was_asked_for_and_nothing_else(void **unused)
                  "POST /p?q HTTP/1.1\r\nHost: h:8\r\nContent-Length: 3\r\n\r\nabc");
     expect_bytes((struct options){.keep_alive_off = true},
                  "GET /p?q HTTP/1.1\r\nHost: h:8\r\nConnection: close\r\n\r\n");
+    expect_bytes(
+        (struct options){.keep_alive_off = true, .headers = {"connection: Close"}, .header_count = 1},
+        "GET /p?q HTTP/1.1\r\nconnection: Close\r\nHost: h:8\r\n\r\n");
     expect_bytes((struct options){.headers = {"host: other", "X-A:b"}, .header_count = 2},
                  "GET /p?q HTTP/1.1\r\nhost: other\r\nX-A:b\r\n\r\n");
+}
+
+/* None may follow on its connection. */
+static void knows_a_request_that_closes(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *header;
+        bool closes;
+    } cases[] = {
+        {"Connection: close", true},     {"connection:CLOSE", true},    {"Connection: TE, close", true},
+        {"Connection: close ,TE", true}, {"Connection: closed", false}, {"Connection: keep-alive", false},
+        {"Connection:", false},          {"Connection: ,, \t", false},  {"X-Connection: close", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct options o = {.headers = {cases[i].header}, .header_count = 1};
+        struct request_set *s = build(&o, "http://h/", ERR_OK);
+        assert_int_equal(s->items[0].closes, cases[i].closes);
+        drop(s);
+    }
 }
 
 static void refuses_what_would_break_the_framing(void **unused)
@@ -414,6 +437,7 @@ int main(void)
         cmocka_unit_test(refuses_other_urls),
         cmocka_unit_test(resolves_addresses_and_sockets),
         cmocka_unit_test(sends_what_was_asked_for_and_nothing_else),
+        cmocka_unit_test(knows_a_request_that_closes),
         cmocka_unit_test(refuses_what_would_break_the_framing),
         cmocka_unit_test(weights_are_kept_and_mixed),
         cmocka_unit_test(refuses_bad_files),
