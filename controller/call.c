@@ -38,6 +38,11 @@ struct call {
     bool ignore_failure;
 };
 
+uint64_t call_view_left_ns(const struct call_view *view, uint64_t now_ns)
+{
+    return view->then_ns + (view->step_end_ns > now_ns ? view->step_end_ns - now_ns : 0);
+}
+
 struct call *call_new(const struct call_options *options)
 {
     must(options->host_count <= CALL_HOSTS_MAX);

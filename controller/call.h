@@ -21,9 +21,13 @@ struct call_view {
     char doing[512];
     uint32_t windows_done;
     uint32_t windows_total;
-    uint64_t remaining_ns;
+    uint64_t step_end_ns; /* monotonic: when what goes on should be over */
+    uint64_t then_ns;     /* what the schedule has after that */
     uint64_t ok_per_s;
 };
+
+/* The time left, by the schedule: it does not run down while something takes longer than planned. */
+uint64_t call_view_left_ns(const struct call_view *view, uint64_t now_ns);
 
 struct call_options {
     size_t host_count;

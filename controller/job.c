@@ -223,7 +223,7 @@ enum err job_table_add(struct job_table *t, struct job_spec **spec, struct err_d
     snprintf(j->view.doing, sizeof(j->view.doing), "queued");
     if (s->mode == MSG_MODE_RUN) {
         j->view.windows_total = (uint32_t)s->design->window_count;
-        j->view.remaining_ns = design_remaining_ns(s->experiment, s->design, 0);
+        j->view.then_ns = design_remaining_ns(s->experiment, s->design, 0);
     }
     struct job **at = &t->jobs;
     while (*at != NULL)

@@ -201,7 +201,7 @@ static void work_watch(struct store *store, void *arg)
 static void answer_watch(struct operator_work *w)
 {
     struct msg m;
-    struct call_view view = {{0}, 0, 0, 0, 0};
+    struct call_view view = {0};
     if (w->err != ERR_OK) {
         link_refuse(&w->request, w->err, "%s", w->detail.text);
         return;
@@ -215,7 +215,7 @@ static void answer_watch(struct operator_work *w)
     out->windows_done = w->job.windows_done;
     out->windows_total = w->job.windows_total;
     out->doing = live ? view.doing : NULL;
-    out->remaining_ns = live ? view.remaining_ns : 0;
+    out->remaining_ns = live ? call_view_left_ns(&view, clock_now_ns()) : 0;
     out->ok_per_s = live ? view.ok_per_s : 0;
     out->next_line = w->question.u.watch.after_line + w->lines.count;
     out->lines = w->lines;

@@ -96,16 +96,22 @@ void design_free(struct design *d)
     free(d);
 }
 
+uint64_t design_load_to_end_ns(const struct experiment *e, const struct design *d, size_t index)
+{
+    if (index >= d->window_count)
+        return 0;
+    const struct design_window *w = &d->windows[index];
+    return d->duration_ns - w->planned_start_ns + e->workloads[d->cells[w->cell].workload].warmup_ns;
+}
+
 uint64_t design_remaining_ns(const struct experiment *e, const struct design *d, size_t index)
 {
     if (index >= d->window_count)
         return 0;
     const struct design_window *w = &d->windows[index];
-    uint64_t start_ns = w->planned_start_ns - e->workloads[d->cells[w->cell].workload].warmup_ns;
     bool first_of_target =
         index == 0 || d->windows[index - 1].round != w->round || d->windows[index - 1].slot != w->slot;
-    start_ns -= first_of_target ? e->design.cooldown_ns : e->design.gap_ns;
-    return d->duration_ns - start_ns;
+    return design_load_to_end_ns(e, d, index) + (first_of_target ? e->design.cooldown_ns : e->design.gap_ns);
 }
 
 const char *design_cell_name(const struct experiment *e, const struct design *d, uint32_t cell, char *out,

@@ -39,6 +39,8 @@ uint32_t design_target_at(const struct experiment *e, uint32_t round, uint32_t s
 
 /* What remains from window `index` on, with the pause and the warm-up before it, ns. 0 past the last one. */
 uint64_t design_remaining_ns(const struct experiment *e, const struct design *d, size_t index);
+/* The same without that pause: from the start of the generator on. */
+uint64_t design_load_to_end_ns(const struct experiment *e, const struct design *d, size_t index);
 
 /* "nginx /small c=100" into `out`. Returns `out`. */
 const char *design_cell_name(const struct experiment *e, const struct design *d, uint32_t cell, char *out,

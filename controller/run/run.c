@@ -63,8 +63,8 @@ static enum err cool_down(struct run *r, size_t window, const char *target, stru
     uint64_t cooldown_ns = r->e->design.cooldown_ns;
     if (cooldown_ns == 0)
         return ERR_OK;
-    run_doing(r, window, "round %u/%u %s cooldown", r->design->windows[window].round + 1, r->e->design.rounds,
-              target);
+    run_doing(r, cooldown_ns, design_load_to_end_ns(r->e, r->design, window), "round %u/%u %s cooldown",
+              r->design->windows[window].round + 1, r->e->design.rounds, target);
     return run_pause(r, clock_now_ns() + cooldown_ns, d);
 }
 
@@ -110,8 +110,8 @@ static enum err measure_all(struct run *r, struct err_detail *d)
         if (e == ERR_OK && !r->server->up)
             e = run_wait_gap(r, w, d); /* before the fresh process, as the cooldown is */
         if (e == ERR_OK && !r->server->up) {
-            run_doing(r, i, "round %u/%u %s start", w->round + 1, r->e->design.rounds,
-                      r->e->targets[target].name);
+            run_doing(r, 0, design_load_to_end_ns(r->e, r->design, i), "round %u/%u %s start", w->round + 1,
+                      r->e->design.rounds, r->e->targets[target].name);
             e = run_start_target(r, target, w->round, w->slot, d);
         }
         if (e == ERR_OK && !r->targets[target].failed)
@@ -127,7 +127,7 @@ static enum err verify_all(struct run *r, struct err_detail *d)
     for (uint32_t t = 0; e == ERR_OK && t < r->e->target_count; t++) {
         if (r->targets[t].failed)
             continue;
-        run_doing(r, 0, "verifying '%s'", r->e->targets[t].name);
+        run_doing(r, 0, 0, "verifying '%s'", r->e->targets[t].name);
         e = run_start_target(r, t, 0, t, d);
         if (e == ERR_OK && r->server->up)
             e = run_stop_target(r, d);
@@ -193,7 +193,7 @@ void run_job(const struct run_options *options, struct run_outcome *out)
     if (e == ERR_OK)
         e = run_phases(&r, &d);
     if (r.store != NULL)
-        run_doing(&r, options->design->window_count, "closing hosts");
+        run_doing(&r, 0, 0, "closing hosts");
     run_close_hosts(&r, e == ERR_CLOSED ? RUN_STOP_NS : RUN_CLOSE_NS);
     conclude(&r, e, &d, out);
     out->stored = r.store != NULL && store_set_job_state(r.store, options->job, out->state, out->cause,

@@ -221,7 +221,8 @@ static enum err send_files_to(struct run *r, struct blobs *blobs, uint32_t host,
     uint64_t bytes = 0;
     for (size_t i = 0; e == ERR_OK && i < reply.event.u.files.count; i++) {
         const struct msg_file *f = file_of(r, reply.event.u.files.items[i].hash);
-        run_doing(r, 0, "files %zu/%zu to '%s'", i + 1, reply.event.u.files.count, run_agent_name(r, host));
+        run_doing(r, 0, design_remaining_ns(r->e, r->design, 0), "files %zu/%zu to '%s'", i + 1,
+                  reply.event.u.files.count, run_agent_name(r, host));
         e = send_file(r, blobs, host, &reply.event.u.files.items[i], d);
         if (e == ERR_INVALID && f != NULL)
             e = blame_own_copy(blobs, f, d);

@@ -99,8 +99,9 @@ NODISCARD enum err run_pause(struct run *r, uint64_t until_ns, struct err_detail
 
 /* A line of the job's history, stored. */
 NODISCARD enum err run_say(struct run *r, struct err_detail *d, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* What is going on now; window = index of the next one, or the count. */
-void run_doing(struct run *r, size_t window, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* What is going on now: by the schedule it takes `step_ns` (0 when it has no time of its own there), and what
+ * comes after it `then_ns`. */
+void run_doing(struct run *r, uint64_t step_ns, uint64_t then_ns, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The experiment's own failure: the first one becomes the job's cause. */
 void run_experiment_failed(struct run *r, const char *text);
 /* A request with "${server.address}" filled into its headers; everything else is borrowed. */

@@ -134,7 +134,8 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
     s->ready = MSG_READY_EXIT;
     s->ready_timeout_ns = RUN_BUILD_NS;
     s->grace_ns = t->stop_grace_ns;
-    run_doing(r, 0, "building '%s' (step %zu of %zu)", t->name, step + 1, t->build_count);
+    run_doing(r, 0, design_remaining_ns(r->e, r->design, 0), "building '%s' (step %zu of %zu)", t->name,
+              step + 1, t->build_count);
     enum err e = run_ask_one(r, r->server_host, &c, "build", RUN_BUILD_NS + RUN_COMMAND_NS, &reply, d);
     r->server->up = false;
     if (e == ERR_OK)

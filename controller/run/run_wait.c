@@ -159,14 +159,15 @@ enum err run_say(struct run *r, struct err_detail *d, const char *fmt, ...)
     return e == ERR_OK ? ERR_OK : err_prefix(d, e, "the job's history cannot be stored");
 }
 
-void run_doing(struct run *r, size_t window, const char *fmt, ...)
+void run_doing(struct run *r, uint64_t step_ns, uint64_t then_ns, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(r->view.doing, sizeof(r->view.doing), fmt, ap);
     va_end(ap);
     r->view.ok_per_s = 0;
-    r->view.remaining_ns = r->o->mode == MSG_MODE_RUN ? design_remaining_ns(r->e, r->design, window) : 0;
+    r->view.step_end_ns = clock_now_ns() + step_ns;
+    r->view.then_ns = r->o->mode == MSG_MODE_RUN ? then_ns : 0;
     call_tell(r->call, &r->view);
 }
 

@@ -19,7 +19,6 @@ struct run_window {
     uint64_t started_wall_ns;
     uint64_t asked_ns;      /* controller's time: LOAD was sent */
     uint64_t start_here_ns; /* controller's time: the window's first instant was heard of */
-    uint64_t remaining_ns;  /* by the schedule, when LOAD was sent */
 
     struct run_reply *loads;     /* per load host */
     uint32_t *procs;             /* per load host: its generator's number */
@@ -80,9 +79,6 @@ static void show_live(struct run *r, struct run_window *x, size_t i, const struc
     for (size_t k = 0; k < r->load_count; k++)
         sum += x->ok_per_s[k];
     r->view.ok_per_s = sum < 1e15 ? (uint64_t)sum : 0;
-    uint64_t elapsed = clock_now_ns() - x->asked_ns;
-    uint64_t least = design_remaining_ns(r->e, r->design, (size_t)x->w->index + 1);
-    r->view.remaining_ns = x->remaining_ns > elapsed + least ? x->remaining_ns - elapsed : least;
     call_tell(r->call, &r->view);
 }
 
@@ -474,7 +470,6 @@ static void window_init(struct run *r, struct run_window *x, const struct design
     x->ok_per_s = mem_zalloc(n, sizeof(*x->ok_per_s));
     x->heard_ns = mem_zalloc(n, sizeof(*x->heard_ns));
     design_cell_name(r->e, r->design, w->cell, x->name, sizeof(x->name));
-    x->remaining_ns = design_remaining_ns(r->e, r->design, w->index);
 }
 
 static void window_fini(struct run *r, struct run_window *x)
@@ -499,7 +494,8 @@ enum err run_wait_gap(struct run *r, const struct design_window *w, struct err_d
     if (!r->has_previous || r->e->design.gap_ns == 0)
         return ERR_OK;
     design_cell_name(r->e, r->design, w->cell, name, sizeof(name));
-    run_doing(r, w->index, "round %u/%u %s gap", w->round + 1, r->e->design.rounds, name);
+    run_doing(r, r->e->design.gap_ns, design_load_to_end_ns(r->e, r->design, w->index), "round %u/%u %s gap",
+              w->round + 1, r->e->design.rounds, name);
     return run_pause(r, r->previous_end_here_ns + r->e->design.gap_ns, d);
 }
 
@@ -514,8 +510,9 @@ static enum err one_attempt(struct run *r, const struct design_window *w, uint32
         goto out;
     ask_loads(r, &x);
     r->window = &x;
-    run_doing(r, w->index, "round %u/%u %s %s", w->round + 1, r->e->design.rounds, x.name,
-              x.load->warmup_ns > 0 ? "warm-up" : "window");
+    run_doing(r, x.load->warmup_ns + x.load->duration_ns,
+              design_remaining_ns(r->e, r->design, (size_t)w->index + 1), "round %u/%u %s %s", w->round + 1,
+              r->e->design.rounds, x.name, x.load->warmup_ns > 0 ? "warm-up" : "window");
     e = await_window(r, &x, d);
     r->window = NULL;
     if (e == ERR_OK)

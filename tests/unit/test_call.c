@@ -188,15 +188,29 @@ static void test_orders_are_bounded_and_none_is_lost(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+static void test_the_time_left_runs_down_to_what_comes_after(void **state)
+{
+    (void)state;
+    const struct call_view view = {.step_end_ns = 100, .then_ns = 7};
+    assert_true(call_view_left_ns(&view, 40) == 67);
+    assert_true(call_view_left_ns(&view, 99) == 8);
+    assert_true(call_view_left_ns(&view, 100) == 7);
+    assert_true(call_view_left_ns(&view, 5000) == 7); /* it takes longer than planned */
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_commands_carry_fresh_tags),           TEST(test_taking_the_next_settles_the_one_before),
-        TEST(test_a_held_host_waits_the_others_do_not), TEST(test_deadline),
-        TEST(test_first_failure_counts_until_ignored),  TEST(test_failure_wakes_who_waits),
+        TEST(test_commands_carry_fresh_tags),
+        TEST(test_taking_the_next_settles_the_one_before),
+        TEST(test_a_held_host_waits_the_others_do_not),
+        TEST(test_deadline),
+        TEST(test_first_failure_counts_until_ignored),
+        TEST(test_failure_wakes_who_waits),
         TEST(test_orders_are_bounded_and_none_is_lost),
+        cmocka_unit_test(test_the_time_left_runs_down_to_what_comes_after),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

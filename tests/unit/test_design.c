@@ -74,6 +74,9 @@ static void test_times(void **state)
     assert_true(design_remaining_ns(e, d, 3) == 3 * slot_ns);
     assert_true(design_remaining_ns(e, d, 11) == 3500 * NS_PER_MS);
     assert_true(design_remaining_ns(e, d, 12) == 0);
+    assert_true(design_load_to_end_ns(e, d, 0) == d->duration_ns - e->design.cooldown_ns);
+    assert_true(design_load_to_end_ns(e, d, 11) == design_remaining_ns(e, d, 11) - e->design.gap_ns);
+    assert_true(design_load_to_end_ns(e, d, 12) == 0);
     design_free(d);
     experiment_free(e);
 }
