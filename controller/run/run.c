@@ -121,6 +121,15 @@ static enum err measure_all(struct run *r, struct err_detail *d)
     return e == ERR_OK ? run_stop_all(r, d) : e;
 }
 
+static enum err say_verified(struct run *r, const char *target, struct err_detail *d)
+{
+    size_t n = r->e->check_count;
+    if (n == 0)
+        return run_say(r, d, "target '%s': started and stopped; the experiment has no checks", target);
+    return run_say(r, d, "target '%s': started, answered %zu check%s as expected, stopped", target, n,
+                   n == 1 ? "" : "s");
+}
+
 static enum err verify_all(struct run *r, struct err_detail *d)
 {
     enum err e = ERR_OK;
@@ -132,8 +141,7 @@ static enum err verify_all(struct run *r, struct err_detail *d)
         if (e == ERR_OK && r->server->up)
             e = run_stop_target(r, d);
         if (e == ERR_OK && !r->targets[t].failed)
-            e = run_say(r, d, "target '%s': started, answered %zu check%s as expected, stopped",
-                        r->e->targets[t].name, r->e->check_count, r->e->check_count == 1 ? "" : "s");
+            e = say_verified(r, r->e->targets[t].name, d);
     }
     return e;
 }

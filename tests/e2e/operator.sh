@@ -63,6 +63,14 @@ JSON
 mkdir "$lab/www"
 echo "from afar" >"$lab/www/page"
 
+say "verifies, with checks and without any"
+op verify "$lab/operator.json" >"$lab/said" 2>&1 || fail "verify: $(cat "$lab/said")"
+grep -q "^target 'python': started, answered 1 check as expected, stopped$" "$lab/said" || fail "verify: $(cat "$lab/said")"
+sed '/"checks"/d' "$lab/operator.json" >"$lab/unchecked.json"
+op verify "$lab/unchecked.json" >"$lab/said" 2>&1 || fail "verify without checks: $(cat "$lab/said")"
+grep -q "^target 'python': started and stopped; the experiment has no checks$" "$lab/said" ||
+    fail "verify without checks: $(cat "$lab/said")"
+
 say "runs and leaves; watches and leaves: the job goes on"
 job=$(op run --detach "$lab/operator.json") || fail "run --detach"
 lab_spawn watch "$bin/splitbench" watch --controller "$address" --identity "$lab/ann.id" "$job"
