@@ -2,8 +2,8 @@
  * watch, report, resume, cancel: what one does with a job that exists.
  */
 #include "controller/cli/local.h"
+#include "controller/cli/outcome.h"
 #include "controller/cli/show.h"
-#include "controller/cli/watch.h"
 #include "controller/report/report.h"
 
 #include "common/mem.h"
@@ -15,14 +15,15 @@
 #define REPORT_BYTES_MAX (64u * 1024u * 1024u)
 #define ONE_JOB          "one job; 'splitbench status' lists them"
 
-static const struct args_option plain_options[] = {CLI_PLACE_OPTIONS, CLI_HELP_OPTION};
+static const struct args_option cancel_options[] = {CLI_PLACE_OPTIONS, CLI_HELP_OPTION};
+static const struct args_option watch_options[] = {CLI_PLACE_OPTIONS, OUTCOME_OPTIONS, CLI_HELP_OPTION};
 static const struct args_option report_options[] = {
     CLI_PLACE_OPTIONS,
     CLI_LOCAL_OPTION,
     {CLI_OPT_JSON, "json", NULL, "everything, every attempt too, as JSON"},
     CLI_HELP_OPTION};
-static const struct args_option resume_options[] = {CLI_PLACE_OPTIONS, CLI_LOCAL_OPTION, CLI_DETACH_OPTION,
-                                                    CLI_HELP_OPTION};
+static const struct args_option resume_options[] = {CLI_PLACE_OPTIONS, CLI_LOCAL_OPTION, OUTCOME_OPTIONS,
+                                                    CLI_DETACH_OPTION, CLI_HELP_OPTION};
 
 static int fail_or(enum err e, const struct err_detail *d, int code)
 {
@@ -31,12 +32,12 @@ static int fail_or(enum err e, const struct err_detail *d, int code)
 
 int cli_watch(int argc, char **argv)
 {
-    static const struct cli_syntax syntax = {.options = plain_options,
-                                             .option_count = ARRAY_LEN(plain_options),
+    static const struct cli_syntax syntax = {.options = watch_options,
+                                             .option_count = ARRAY_LEN(watch_options),
                                              .operands_min = 1,
                                              .operands_max = 1,
                                              .operand = ONE_JOB,
-                                             .text = "\n^C leaves; the job goes on.\n"};
+                                             .text = "\n^C leaves with exit code 3; the job goes on.\n"};
     struct cli_flags f;
     struct client *client = NULL;
     struct err_detail d = {0};
@@ -45,15 +46,15 @@ int cli_watch(int argc, char **argv)
         return code;
     enum err e = client_open(&f.place, &client, &d);
     if (e == ERR_OK)
-        e = watch_job(client, &(struct watch_options){.job = f.operands[0]}, &code, &d);
+        e = outcome_follow(client, &f, &(struct watch_options){.job = f.operands[0]}, &code, &d);
     client_close(&client);
     return fail_or(e, &d, code);
 }
 
 int cli_cancel(int argc, char **argv)
 {
-    static const struct cli_syntax syntax = {.options = plain_options,
-                                             .option_count = ARRAY_LEN(plain_options),
+    static const struct cli_syntax syntax = {.options = cancel_options,
+                                             .option_count = ARRAY_LEN(cancel_options),
                                              .operands_min = 1,
                                              .operands_max = 1,
                                              .operand = ONE_JOB,
@@ -144,6 +145,14 @@ static enum err start_local_for(const struct cli_flags *f, struct local **local,
     return e;
 }
 
+static void say_resumed(const struct watch_options *o)
+{
+    if (o->windows_total == 0)
+        fputs("resumed\n", stderr);
+    else
+        fprintf(stderr, "resumed: %u of %u already measured\n", o->windows_done, o->windows_total);
+}
+
 static enum err resume(const struct cli_flags *f, struct client *client, struct local *local, int *code,
                        struct err_detail *d)
 {
@@ -157,14 +166,15 @@ static enum err resume(const struct cli_flags *f, struct client *client, struct 
         e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_RESUME, .job = f->operands[0]}, &answer,
                        d);
     buf_fini(&answer);
-    if (e != ERR_OK || f->detach)
+    if (e != ERR_OK)
         return f->place.local ? show_local_error(e, f->operands[0], d) : e;
-    if (options.windows_total == 0)
-        fputs("resumed\n", stderr);
-    else
-        fprintf(stderr, "resumed: %u of %u already measured\n", options.windows_done, options.windows_total);
-    e = watch_job(client, &options, code, d);
-    return e == ERR_OK ? show_report(client, f->operands[0], false, d) : e;
+    if (f->detach) {
+        puts(f->operands[0]);
+        return ERR_OK;
+    }
+    if (!f->quiet)
+        say_resumed(&options);
+    return outcome_follow(client, f, &options, code, d);
 }
 
 int cli_resume(int argc, char **argv)

@@ -3,9 +3,8 @@
  */
 #include "controller/cli/load_file.h"
 #include "controller/cli/local.h"
-#include "controller/cli/show.h"
+#include "controller/cli/outcome.h"
 #include "controller/cli/submit.h"
-#include "controller/cli/watch.h"
 #include "controller/experiment/design.h"
 #include "controller/experiment/plan.h"
 
@@ -21,8 +20,7 @@ enum { OPT_SET = CLI_OPT_OWN };
 #define RUN_OPTIONS                                                                                          \
     CLI_PLACE_OPTIONS,                                                                                       \
         {CLI_OPT_LOCAL, "local", NULL, "on this machine: server and generator on CPUs of their own"},        \
-        SET_OPTION, {CLI_OPT_JSON, "json", NULL, "the result as JSON"},                                      \
-        {'q', "quiet", NULL, "no progress, only the result"}, CLI_HELP_OPTION
+        SET_OPTION, OUTCOME_OPTIONS, CLI_HELP_OPTION
 #define ONE_FILE "one experiment file, like docs/examples/nginx-lighttpd.json"
 
 static const struct args_option run_options[] = {RUN_OPTIONS, CLI_DETACH_OPTION};
@@ -41,25 +39,14 @@ static enum err take_set(void *arg, int id, const char *value, struct err_detail
     return load_file_take_set(arg, value, d);
 }
 
-static int follow(struct run *r, struct client *client, struct local *local, const char *job,
-                  enum msg_mode mode)
+static enum err follow(const struct run *r, struct client *client, struct local *local, const char *job,
+                       int *exit_code, struct err_detail *d)
 {
-    struct err_detail d = {0};
-    int code = CLI_EXIT_INFRA;
-    struct watch_options options = {.job = job,
-                                    .quiet = r->flags.quiet,
-                                    .cancel_on_intr = true,
-                                    .check = local != NULL ? local_check : NULL,
-                                    .check_arg = local};
-    enum err e = watch_job(client, &options, &code, &d);
-    if (e != ERR_OK)
-        return cli_fail(e, &d);
-    if (mode == MSG_MODE_RUN || r->flags.json) {
-        enum err shown = show_report(client, job, r->flags.json, &d);
-        if (shown != ERR_OK)
-            return cli_fail(shown, &d);
-    }
-    return code;
+    struct watch_options options = {
+        .job = job, .cancel_on_intr = true, .check = local != NULL ? local_check : NULL, .check_arg = local};
+    if (!r->flags.quiet)
+        fprintf(stderr, "job %s\n", job);
+    return outcome_follow(client, &r->flags, &options, exit_code, d);
 }
 
 static int submit(struct run *r, const struct experiment *experiment, enum msg_mode mode)
@@ -78,16 +65,14 @@ static int submit(struct run *r, const struct experiment *experiment, enum msg_m
         e = submit_experiment(
             client,
             &(struct submit){.experiment = experiment, .mode = mode, .job = job, .here = place->local}, &d);
-    if (e != ERR_OK) {
-        code = cli_fail(e, &d);
-    } else if (r->flags.detach) {
+    if (e == ERR_OK && !r->flags.detach) {
+        e = follow(r, client, local, job, &code, &d);
+    } else if (e == ERR_OK) {
         puts(job);
         code = CLI_EXIT_OK;
-    } else {
-        if (!r->flags.quiet)
-            fprintf(stderr, "job %s\n", job);
-        code = follow(r, client, local, job, mode);
     }
+    if (e != ERR_OK)
+        code = cli_fail(e, &d);
     client_close(&client);
     local_stop(&local);
     return code;

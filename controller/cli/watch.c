@@ -24,6 +24,7 @@ struct watch {
     bool terminal;
     bool ended;
     int exit_code;
+    uint32_t windows_total;
     char state[16];
     struct err_detail cause;
     struct err_detail waits; /* why it is queued, as told last */
@@ -110,6 +111,7 @@ static void take_watched(void *arg, const struct msg *reply)
     const char *state = msg_text(m->state);
     w->ended = strcmp(state, "queued") != 0 && strcmp(state, "running") != 0;
     w->exit_code = m->exit_code;
+    w->windows_total = m->windows_total;
     snprintf(w->state, sizeof w->state, "%s", state);
     err_set(&w->cause, ERR_FAILED, "%s", msg_text(m->cause));
     utf8_clean(w->cause.text, "\n");
@@ -207,7 +209,7 @@ static void say_end(const struct watch *w, const char *job)
             same || cause[0] == '\0' ? "" : ": ", cause);
 }
 
-enum err watch_job(struct client *client, const struct watch_options *options, int *exit_code,
+enum err watch_job(struct client *client, const struct watch_options *options, struct watch_end *end,
                    struct err_detail *d)
 {
     struct watch w = {
@@ -222,7 +224,9 @@ enum err watch_job(struct client *client, const struct watch_options *options, i
     sigaction(SIGINT, &old_int, NULL);
     sigaction(SIGTERM, &old_term, NULL);
     clear_bar(&w);
-    *exit_code = w.ended ? w.exit_code : CLI_EXIT_INFRA;
+    *end = (struct watch_end){.ended = w.ended,
+                              .exit_code = w.ended ? w.exit_code : CLI_EXIT_INFRA,
+                              .windows_total = w.windows_total};
     if (e == ERR_OK && w.ended && (strcmp(w.state, "done") != 0 || w.exit_code != 0))
         say_end(&w, options->job);
     if (e == ERR_OK && !w.ended)

@@ -20,8 +20,14 @@ struct watch_options {
 /* Takes what a job has said until now as read. */
 NODISCARD enum err watch_skip(struct client *client, struct watch_options *options, struct err_detail *d);
 
-/* Returns when the job has ended, or when ^C asked to leave. `exit_code` is the job's own. */
-NODISCARD enum err watch_job(struct client *client, const struct watch_options *options, int *exit_code,
-                             struct err_detail *d);
+struct watch_end {
+    bool ended;             /* else ^C asked to leave */
+    int exit_code;          /* the job's own; of one that goes on, CLI_EXIT_INFRA */
+    uint32_t windows_total; /* 0: it measures nothing */
+};
+
+/* Returns when the job has ended, or when ^C asked to leave. */
+NODISCARD enum err watch_job(struct client *client, const struct watch_options *options,
+                             struct watch_end *end, struct err_detail *d);
 
 #endif

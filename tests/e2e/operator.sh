@@ -77,7 +77,9 @@ lab_spawn watch "$bin/splitbench" watch --controller "$address" --identity "$lab
 watcher=$spawned
 lab_until 60 grep -q "^round 1/6 python page c=2: " "$lab/watch.log" || fail "watch: $(cat "$lab/watch.log")"
 kill -INT $watcher
-wait $watcher || true
+got=0
+wait $watcher || got=$?
+[ $got -eq 3 ] || fail "watch: exit code $got after ^C, not 3"
 grep -q "job $job goes on" "$lab/watch.log" || fail "watch does not say that the job goes on: $(cat "$lab/watch.log")"
 if grep -q "$(printf '\033')" "$lab/watch.log"; then fail "a bar is drawn where there is no terminal"; fi
 
@@ -102,6 +104,23 @@ done
 [ "$(json "$lab/report.json" "all(c[k] is not None for c in j['cells'] for k in ('rate_per_s', 'latency_ns', 'failed',
     'attempts_made', 'server_cpu_cores', 'generator_cpu_cores')) and all(t[k]['mean'] > 0 for t in j['targets']
     for k in ('startup_ns', 'rss_before_bytes', 'rss_after_bytes'))")" = True ] || fail "figures: $(cat "$lab/report.json")"
+
+say "has scripts: results on standard output, nothing else said"
+op watch "$job" >"$lab/watched.txt" 2>"$lab/said" || fail "watch of a job that is done: $(cat "$lab/said")"
+cmp -s "$lab/report.txt" "$lab/watched.txt" || fail "watch ends with another report: $(cat "$lab/watched.txt")"
+op watch --json -q "$job" >"$lab/watched.json" 2>"$lab/said" || fail "watch --json: $(cat "$lab/said")"
+job=$(op run --detach --set design.rounds=2 "$lab/operator.json") || fail "run --detach"
+op cancel "$job" >"$lab/said" || fail "cancel"
+lab_until 30 is_state "$job" cancelled || fail "the job is not cancelled: $(state "$job")"
+[ "$(op resume --detach "$job")" = "$job" ] || fail "resume --detach does not print the job's id"
+op cancel "$job" >>"$lab/said" || fail "cancel"
+lab_until 30 is_state "$job" cancelled || fail "the job is not cancelled: $(state "$job")"
+op resume --json -q "$job" >"$lab/resumed.json" 2>>"$lab/said" || fail "resume --json: $(cat "$lab/said")"
+[ "$(grep -vc "is cancelled; what was measured stays" "$lab/said")" -eq 0 ] || fail "not quiet: $(cat "$lab/said")"
+for name in watched resumed; do
+    [ "$(json "$lab/$name.json" "j['format'], j['job']['state']")" = "('splitbench-report/1', 'done')" ] ||
+        fail "$name.json: $(cat "$lab/$name.json")"
+done
 
 say "follows a run on a terminal"
 python3 - "$bin/splitbench" run --controller "$address" --identity "$lab/ann.id" --set design.rounds=2 \

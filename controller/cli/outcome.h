@@ -1,0 +1,20 @@
+#ifndef CONTROLLER_CLI_OUTCOME_H
+#define CONTROLLER_CLI_OUTCOME_H
+/*
+ * A job followed to its end, and what is printed then: the same for all that follow one. Main thread only.
+ */
+#include "controller/cli/watch.h"
+
+/* What they all take. */
+#define OUTCOME_OPTIONS                                                                                      \
+    {CLI_OPT_JSON, "json", NULL, "the result as JSON"},                                                      \
+    {                                                                                                        \
+        'q', "quiet", NULL, "no progress, only the result"                                                   \
+    }
+
+/* The report of a job that has ended is on standard output: as JSON when asked for, as text when the job
+ * measures. One that was left has none. `exit_code` is the job's own. */
+NODISCARD enum err outcome_follow(struct client *client, const struct cli_flags *flags,
+                                  struct watch_options *options, int *exit_code, struct err_detail *d);
+
+#endif
