@@ -10,11 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define LAST_WIDTH_MIN 20u /* of a table: below this a terminal wraps */
 
 static bool take_common(struct cli_flags *f, int id, const char *value)
 {
@@ -229,69 +226,4 @@ int cli_usage(const char *fmt, ...)
     va_end(ap);
     fputc('\n', stderr);
     return CLI_EXIT_USAGE;
-}
-
-void cli_table_init(struct cli_table *t, size_t columns, const bool *right)
-{
-    *t = (struct cli_table){.columns = columns, .right = right};
-}
-
-void cli_table_add(struct cli_table *t, const char *text)
-{
-    t->cells = mem_realloc(t->cells, t->count + 1, sizeof *t->cells);
-    text += strspn(text, "\n");
-    size_t line = strcspn(text, "\n");
-    t->cells[t->count++] = line != 0 ? utf8_clean(mem_strndup(text, line), "") : mem_strdup("-");
-}
-
-/* Characters, not bytes. */
-static size_t text_width(const char *text)
-{
-    size_t width = 0;
-    for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    return width;
-}
-
-/* The last cell of a line, cut with ".." where the terminal ends. */
-static void print_last(const char *text, size_t room)
-{
-    size_t bytes = 0;
-    if (text_width(text) <= room) {
-        puts(text);
-        return;
-    }
-    for (size_t left = room - 2; left > 0; left--)
-        do
-            bytes++;
-        while (((unsigned char)text[bytes] & 0xc0) == 0x80);
-    printf("%.*s..\n", (int)bytes, text);
-}
-
-void cli_table_print(const struct cli_table *t)
-{
-    struct winsize size;
-    size_t edge = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
-    size_t at = 0;
-    for (size_t cell = 0; cell < t->count; cell++) {
-        const char *text = t->cells[cell];
-        size_t column = cell % t->columns;
-        size_t width = 0;
-        at = column == 0 ? 0 : at;
-        for (size_t i = column; i < t->count; i += t->columns)
-            width = text_width(t->cells[i]) > width ? text_width(t->cells[i]) : width;
-        int blanks = (int)(width - text_width(text));
-        if (column + 1 == t->columns)
-            print_last(text, edge >= at + LAST_WIDTH_MIN ? edge - at : LAST_WIDTH_MIN);
-        else if (t->right[column])
-            printf("%*s%s  ", blanks, "", text);
-        else
-            printf("%s%*s  ", text, blanks, "");
-        at += width + 2;
-    }
-}
-
-void cli_table_fini(struct cli_table *t)
-{
-    mem_free_strings(&t->cells, &t->count);
 }

@@ -97,19 +97,6 @@ NODISCARD enum err cli_make_dir(const char *path, struct err_detail *d);
 int cli_fail(enum err e, const struct err_detail *d);
 int cli_usage(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* A table for a terminal: columns as wide as their widest cell, two blanks between, header first. */
-struct cli_table {
-    size_t columns;
-    size_t count; /* cells */
-    char **cells;
-    const bool *right; /* per column: aligned to the right */
-};
-void cli_table_init(struct cli_table *t, size_t columns, const bool *right);
-void cli_table_add(struct cli_table *t, const char *text); /* copied; "-" for an empty one */
-/* Only the first line of a cell that has several. On a terminal, the last column is cut to its width. */
-void cli_table_print(const struct cli_table *t);
-void cli_table_fini(struct cli_table *t);
-
 /* The subcommands: argv[0] is the subcommand's name. Each returns an exit code. */
 struct cli_command {
     const char *name;

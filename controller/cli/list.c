@@ -1,6 +1,7 @@
 /*
  * status, hosts: what there is, as tables or JSON.
  */
+#include "controller/cli/listing.h"
 #include "controller/cli/show.h"
 
 #include "common/json.h"
@@ -28,77 +29,89 @@ static const char *text_of(const struct json_value *object, const char *key)
     return v != NULL && v->kind != JSON_NULL && v->text != NULL ? v->text : "";
 }
 
+/* Why a job ended so, or what it waits for: of many jobs the first line, of one all that is known. */
+static void add_cause(struct listing *t, const char *cause, bool whole)
+{
+    cause += strspn(cause, "\n");
+    char *text = mem_strndup(cause, whole ? strlen(cause) : strcspn(cause, "\n"));
+    listing_note(t, text);
+    free(text);
+}
+
 static void print_jobs(const struct json_value *jobs)
 {
-    static const char *const header[] = {"JOB",     "NAME",      "MODE",    "STATE",
-                                         "WINDOWS", "PLACEMENT", "STARTED", "CAUSE"};
-    static const bool right[ARRAY_LEN(header)] = {[4] = true};
-    struct cli_table t;
-    cli_table_init(&t, ARRAY_LEN(header), right);
+    static const char *const header[] = {"JOB", "STATE", "WINDOWS", "PLACEMENT", "NAME"};
+    static const bool right[ARRAY_LEN(header)] = {[2] = true};
+    struct listing t;
+    listing_init(&t, ARRAY_LEN(header), right);
     for (size_t i = 0; i < ARRAY_LEN(header); i++)
-        cli_table_add(&t, header[i]);
+        listing_add(&t, header[i]);
     for (const struct json_value *j = jobs != NULL ? jobs->child : NULL; j != NULL; j = j->next) {
         char windows[64];
         bool run = strcmp(text_of(j, "mode"), "verify") != 0;
         snprintf(windows, sizeof windows, "%s/%s", text_of(j, "windows_done"), text_of(j, "windows_total"));
-        cli_table_add(&t, text_of(j, "id"));
-        cli_table_add(&t, text_of(j, "name"));
-        cli_table_add(&t, text_of(j, "mode"));
-        cli_table_add(&t, text_of(j, "state"));
-        cli_table_add(&t, run ? windows : "-");
-        cli_table_add(&t, text_of(j, "placement"));
-        cli_table_add(&t, text_of(j, "started"));
-        cli_table_add(&t, text_of(j, "cause"));
+        listing_add(&t, text_of(j, "id"));
+        listing_add(&t, text_of(j, "state"));
+        listing_add(&t, run ? windows : "verify");
+        listing_add(&t, text_of(j, "placement"));
+        listing_add(&t, text_of(j, "name"));
+        add_cause(&t, text_of(j, "cause"), jobs->count == 1);
     }
     if (t.count == t.columns)
         puts("no jobs yet");
     else
-        cli_table_print(&t);
-    cli_table_fini(&t);
+        listing_print(&t);
+    listing_fini(&t);
 }
 
-static void add_labels(struct cli_table *t, const struct json_value *labels)
+/* "job J; pool=sut rack=3; AMD EPYC 7543": what is too long for columns. */
+static void add_machine(struct listing *t, const struct json_value *host)
 {
     struct buf text;
+    const struct json_value *labels = json_member(host, "labels");
+    const char *job = text_of(host, "job");
+    const char *cpu = text_of(host, "cpu_model");
     buf_init(&text, LIMIT_TEXT_BYTES);
-    for (const struct json_value *l = labels != NULL ? labels->child : NULL; l != NULL; l = l->next)
-        if (buf_printf(&text, "%s%s=%s", text.len != 0 ? " " : "", l->key, l->text != NULL ? l->text : "") !=
-            ERR_OK)
-            break; /* more labels than a table cell holds */
-    cli_table_add(t, text.data != NULL ? text.data : "");
+    enum err e = job[0] != '\0' ? buf_printf(&text, "job %s", job) : ERR_OK;
+    for (const struct json_value *l = labels != NULL ? labels->child : NULL; l != NULL; l = l->next) {
+        const char *gap = l != labels->child ? " " : text.len != 0 ? "; " : "";
+        if (e == ERR_OK)
+            e = buf_printf(&text, "%s%s=%s", gap, l->key, l->text != NULL ? l->text : "");
+    }
+    if (e == ERR_OK && cpu[0] != '\0')
+        e = buf_printf(&text, "%s%s", text.len != 0 ? "; " : "", cpu);
+    if (text.len != 0) /* when it is too much, what came first */
+        listing_note(t, text.data);
     buf_fini(&text);
 }
 
 static void print_hosts(const struct json_value *hosts)
 {
-    static const char *const header[] = {"HOST",   "STATE",   "JOB",    "CPUS",
-                                         "MEMORY", "ADDRESS", "LABELS", "CPU"};
-    static const bool right[ARRAY_LEN(header)] = {[3] = true, [4] = true};
-    struct cli_table t;
-    cli_table_init(&t, ARRAY_LEN(header), right);
+    static const char *const header[] = {"HOST", "STATE", "CPUS", "MEMORY", "ADDRESS"};
+    static const bool right[ARRAY_LEN(header)] = {[2] = true, [3] = true};
+    struct listing t;
+    listing_init(&t, ARRAY_LEN(header), right);
     for (size_t i = 0; i < ARRAY_LEN(header); i++)
-        cli_table_add(&t, header[i]);
+        listing_add(&t, header[i]);
     for (const struct json_value *h = hosts != NULL ? hosts->child : NULL; h != NULL; h = h->next) {
         const struct json_value *connected = json_member(h, "connected");
         char memory[32];
         snprintf(memory, sizeof memory, "%.1f GiB",
                  strtod(text_of(h, "memory_bytes"), NULL) / (1024.0 * 1024.0 * 1024.0));
-        cli_table_add(&t, text_of(h, "name"));
-        cli_table_add(&t, connected != NULL && connected->boolean
-                              ? (text_of(h, "job")[0] != '\0' ? "working" : "free")
-                              : "gone");
-        cli_table_add(&t, text_of(h, "job"));
-        cli_table_add(&t, text_of(h, "cpus"));
-        cli_table_add(&t, memory);
-        cli_table_add(&t, text_of(h, "address"));
-        add_labels(&t, json_member(h, "labels"));
-        cli_table_add(&t, text_of(h, "cpu_model"));
+        listing_add(&t, text_of(h, "name"));
+        listing_add(&t, connected != NULL && connected->boolean
+                            ? (text_of(h, "job")[0] != '\0' ? "working" : "free")
+                            : "gone");
+        listing_add(&t, text_of(h, "cpus"));
+        listing_add(&t, memory);
+        listing_add(&t, text_of(h, "address"));
+        add_machine(&t, h);
     }
     if (t.count == t.columns)
         puts("no hosts yet: 'splitbench token agent' makes a token, 'splitbench-agent enroll' uses it");
     else
-        cli_table_print(&t);
-    cli_table_fini(&t);
+        listing_print(&t);
+    listing_fini(&t);
 }
 
 static enum err read_local_status(const struct cli_flags *f, const char *job, struct buf *out,

@@ -137,6 +137,10 @@ grep -q "ready" "$work/err" || wrong "never-ready: it does not say so"
 experiment exits '{ "name": "a", "start": ["sh", "-c", "echo cannot bind >&2; exit 7"], "port": 1234 }'
 runs 1 "ended with status 7" exits
 grep -q "cannot bind" "$work/err" || wrong "exits: the log is not shown"
+"$sb" status --state "$work/state" --local >"$work/out" 2>"$work/err" || wrong "exits: no status"
+grep -q "^    .*ended with status 7" "$work/out" || wrong "exits: status does not say why"
+"$sb" status --state "$work/state" --local "$(sed -n 2s/' .*'//p "$work/out")" >"$work/out" 2>"$work/err"
+grep -q "^    .*cannot bind" "$work/out" || wrong "exits: status of this job does not say all"
 
 # What a server says is shown without what would command the terminal.
 experiment escapes '{ "name": "a", "start": ["sh", "-c", "printf \"\\033[31mred\\n\"; exit 7"], "port": 1234 }'

@@ -44,7 +44,8 @@ token=$(sb token operator)
 "$bin/splitbench" enroll "$address" "$token" --name ann --identity "$lab/ann.id" >"$lab/said" 2>&1 ||
     fail "ann cannot enrol: $(cat "$lab/said")"
 refused 3 "the token was used" "$bin/splitbench" enroll "$address" "$token" --name eve --identity "$lab/eve.id"
-op hosts | grep -q '^sut  *free .*pool=sut' || fail "hosts: $(op hosts)"
+op hosts >"$lab/hosts.txt" || fail "hosts"
+grep -A 1 '^sut  *free ' "$lab/hosts.txt" | grep -q '^    pool=sut' || fail "hosts: $(cat "$lab/hosts.txt")"
 
 cat >"$lab/operator.json" <<JSON
 {
@@ -122,15 +123,12 @@ for name in watched resumed; do
         fail "$name.json: $(cat "$lab/$name.json")"
 done
 
-say "follows a run on a terminal"
-python3 - "$bin/splitbench" run --controller "$address" --identity "$lab/ann.id" --set design.rounds=2 \
-    --set 'workloads[0].duration=3s' "$lab/operator.json" \
-    >"$lab/terminal" 2>"$lab/terminal.err" <<'PY' || fail "a run on a terminal: $(cat "$lab/terminal" "$lab/terminal.err")"
+cat >"$lab/terminal.py" <<'PY'
 import fcntl, os, pty, struct, sys, termios
 pid, fd = pty.fork()
 if pid == 0:
-    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    os.execv(sys.argv[1], sys.argv[1:])
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(sys.argv[1]), 0, 0))
+    os.execv(sys.argv[2], sys.argv[2:])
 while True:
     try:
         data = os.read(fd, 65536)
@@ -141,6 +139,32 @@ while True:
     os.write(1, data)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PY
+# on_terminal COLUMNS COMMAND [ARGUMENT...]: as the operator, on a terminal so wide; what it shows is in $lab/terminal.
+on_terminal() {
+    columns=$1 command=$2
+    shift 2
+    python3 "$lab/terminal.py" "$columns" "$bin/splitbench" "$command" --controller "$address" --identity "$lab/ann.id" "$@" \
+        >"$lab/terminal" 2>"$lab/terminal.err" || fail "$command on a terminal: $(cat "$lab/terminal" "$lab/terminal.err")"
+}
+
+say "sees jobs and hosts whole on 80 columns"
+job=$(op run --detach --set name=a-name-that-is-longer-than-its-column-in-the-list --set roles.server.labels.pool=none \
+    "$lab/operator.json") || fail "run --detach"
+lab_until 10 sh -c '"$@" | grep -q "waiting for hosts"' _ "$bin/splitbench" status --controller "$address" \
+    --identity "$lab/ann.id" "$job" || fail "the job does not wait: $(op status "$job")"
+for list in status hosts; do
+    on_terminal 80 $list
+    tr -d '\r' <"$lab/terminal" >"$lab/$list.txt"
+    awk 'length > 80 { exit 1 }' "$lab/$list.txt" || fail "$list is wider than 80 columns: $(cat "$lab/$list.txt")"
+done
+grep -q "^$job  queued  *0/6  *-  *a-name-that-is-longer" "$lab/status.txt" || fail "status: $(cat "$lab/status.txt")"
+grep -q '  verify  ' "$lab/status.txt" || fail "status does not say what was only verified: $(cat "$lab/status.txt")"
+tr -s ' \n' ' ' <"$lab/status.txt" | grep -qF "waiting for hosts: role 'server' needs 1 agent with pool=none; this controller \
+has not seen enough of them (\`splitbench hosts\` lists those it has)" || fail "status cuts a cause: $(cat "$lab/status.txt")"
+op cancel "$job" >"$lab/said" || fail "cancel"
+
+say "follows a run on a terminal"
+on_terminal 100 run --set design.rounds=2 --set 'workloads[0].duration=3s' "$lab/operator.json"
 python3 - "$lab/terminal" <<'PY' || fail "the bar"
 import re, sys
 text = open(sys.argv[1], newline="").read()
