@@ -80,8 +80,8 @@ static void add_machine(struct listing *t, const struct json_value *host)
     }
     if (e == ERR_OK && cpu[0] != '\0')
         e = buf_printf(&text, "%s%s", text.len != 0 ? "; " : "", cpu);
-    if (text.len != 0) /* when it is too much, what came first */
-        listing_note(t, text.data);
+    if (e == ERR_OK || text.len != 0) /* of too much, what came first */
+        listing_note(t, text.len != 0 ? text.data : "");
     buf_fini(&text);
 }
 
