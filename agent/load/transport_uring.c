@@ -261,15 +261,17 @@ static void dispatch(struct uring_transport *t, const struct io_uring_cqe *cqe)
 
 /* A timer is set when the deadline comes closer, not for every wait; one that is no longer needed only
  * costs a needless return. */
-static void set_timer(struct uring_transport *t, uint64_t deadline_ns)
+static void set_timer(struct uring_transport *t, uint64_t deadline_ns, uint64_t now_ns)
 {
     if (deadline_ns >= t->timer_ns)
         return;
     t->timer_ns = deadline_ns;
-    t->timer_ts = (struct __kernel_timespec){.tv_sec = (int64_t)(deadline_ns / NS_PER_S),
-                                             .tv_nsec = (int64_t)(deadline_ns % NS_PER_S)};
+    /* From now on rather than until then: the kernel's absolute ones do not follow a time namespace. */
+    uint64_t wait_ns = deadline_ns - now_ns;
+    t->timer_ts = (struct __kernel_timespec){.tv_sec = (int64_t)(wait_ns / NS_PER_S),
+                                             .tv_nsec = (int64_t)(wait_ns % NS_PER_S)};
     struct io_uring_sqe *sqe = next_sqe(t);
-    io_uring_prep_timeout(sqe, &t->timer_ts, 0, IORING_TIMEOUT_ABS); /* of CLOCK_MONOTONIC */
+    io_uring_prep_timeout(sqe, &t->timer_ts, 0, 0); /* of CLOCK_MONOTONIC */
     sqe->user_data = (uint64_t)OP_TIMER << 32;
 }
 
@@ -278,10 +280,11 @@ static void uring_wait(struct transport *base, uint64_t deadline_ns)
     struct uring_transport *t = from_base(base);
     enable(t);
     int rc;
-    if (deadline_ns <= clock_now_ns()) {
+    uint64_t now_ns = clock_now_ns();
+    if (deadline_ns <= now_ns) {
         rc = io_uring_submit_and_get_events(&t->ring);
     } else {
-        set_timer(t, deadline_ns);
+        set_timer(t, deadline_ns, now_ns);
         rc = io_uring_submit_and_wait(&t->ring, 1);
     }
     must(rc >= 0 || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);

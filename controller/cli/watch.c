@@ -82,7 +82,7 @@ static void draw_bar(struct watch *w, const struct msg_watched *m)
     memset(bar, '.', BAR_CELLS);
     memset(bar, '#', full);
     bar[BAR_CELLS] = '\0';
-    parse_duration_text(m->remaining_ns, left, sizeof left);
+    parse_duration_text((m->remaining_ns + NS_PER_S - 1) / NS_PER_S * NS_PER_S, left, sizeof left);
     if (m->ok_per_s != 0)
         short_count(m->ok_per_s, rate, sizeof rate);
     snprintf(line, sizeof line, "[%s] %" PRIu32 "/%" PRIu32 "  %s left  %s%s%s", bar, m->windows_done,

@@ -53,6 +53,14 @@ for backend in $backends; do
     head -c 3000000 /dev/zero >"$lab/body"
     check 'a["ok"] > 0 and a["failed"] == 0 and r["bytes"]["wire_out"] >= 3000000 * a["ok"]' -- "$url/ok" -c 2 -d 500ms -b "@$lab/body"
 
+    # In a time namespace the clock has another zero than the kernel's timers.
+    if unshare -T --monotonic 1000 --boottime 1000 true 2>/dev/null; then
+        timeout 20 unshare -T --monotonic 1000 --boottime 1000 "$load" -o json --backend "$backend" "$url/ok" -c 2 -d 300ms \
+            --rate 200 >"$lab/result.json" || fail "$backend: no end in a time namespace"
+        python3 "$here/../support/load_check.py" "$lab/result.json" 'a["ok"] > 40 and a["failed"] == 0' ||
+            fail "$backend: the pace in a time namespace"
+    fi
+
     # Nothing listens: infrastructure, not a result.
     nobody=$(free_port)
     status=0
