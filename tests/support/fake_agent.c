@@ -1,71 +1,11 @@
 #include "tests/support/fake_agent.h"
 
 #include "common/clock.h"
-#include "common/hist.h"
 #include "common/mem.h"
-#include "common/parse.h"
-
-#define OUTBOX_MAX 256u
-#define SERVERS    16u
-
-struct fake_agent {
-    struct fake_world *world;
-    char *name;
-    char *boot_id;
-    char *label;
-    uint64_t incarnation;
-    bool connected;
-    int *peer; /* its address is the session; never freed before the world */
-    struct fleet_agent *handle;
-    char *held_job;
-    uint64_t taken; /* commands */
-    bool poll_open, push_open;
-    struct msg_event *outbox[OUTBOX_MAX]; /* not acknowledged; owned */
-    size_t outbox_count;
-    uint64_t last_event;
-    uint32_t server; /* number of the process that is up, 0 = none */
-    uint64_t load;   /* command number of the LOAD that runs, 0 = none */
-};
-
-/* Something that happens later: to the agent it belongs to, if that still is the same incarnation. */
-struct fake_later {
-    struct fake_later *next;
-    uint64_t due_ns;
-    struct fake_agent *agent;
-    uint64_t incarnation;
-    void (*run)(struct fake_agent *a, uint64_t number, void *data);
-    uint64_t number;
-    void *data;                  /* owned */
-    struct msg_command *command; /* owned; then it is this that happens */
-};
-
-struct fake_request {
-    struct fake_agent *agent;
-    int *peer;
-    bool is_poll;
-};
-
-struct fake_world {
-    uv_loop_t *loop;
-    uv_timer_t timer;
-    struct fleet *fleet;
-    struct fake_faults faults;
-    uint64_t random;
-    struct fake_agent *agents[FAKE_AGENTS_MAX];
-    size_t agent_count;
-    struct fake_later *later;
-    int **peers;
-    size_t peer_count;
-    unsigned starts;
-    unsigned shared;
-    cpu_set_t server_cpus[SERVERS]; /* by port modulo SERVERS; empty = not pinned */
-    uint32_t loaded_port;           /* of the load before */
-    uint64_t load_end_ns, gap_ns;
-    bool stopped;
-};
+#include "tests/support/fake_inner.h"
 
 /* splitmix64: the whole run follows from the seed, but for the job thread's timing. */
-static uint64_t draw(struct fake_world *w)
+uint64_t fake_draw(struct fake_world *w)
 {
     uint64_t z = w->random += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -73,9 +13,9 @@ static uint64_t draw(struct fake_world *w)
     return z ^ (z >> 31);
 }
 
-static bool chance(struct fake_world *w, unsigned per_thousand)
+bool fake_chance(struct fake_world *w, unsigned per_thousand)
 {
-    return draw(w) % 1000 < per_thousand;
+    return fake_draw(w) % 1000 < per_thousand;
 }
 
 /* ---- time ---------------------------------------------------------------------------------------- */
@@ -96,9 +36,9 @@ static void arm(struct fake_world *w)
     must(uv_timer_start(&w->timer, on_timer, next > now ? (next - now) / NS_PER_MS : 0, 0) == 0);
 }
 
-static struct fake_later *later(struct fake_agent *a, uint64_t after_ms,
-                                void (*run)(struct fake_agent *, uint64_t, void *), uint64_t number,
-                                void *data)
+struct fake_later *fake_later_add(struct fake_agent *a, uint64_t after_ms,
+                                  void (*run)(struct fake_agent *, uint64_t, void *), uint64_t number,
+                                  void *data)
 {
     struct fake_later *l = mem_zalloc(1, sizeof(*l));
     l->due_ns = clock_now_ns() + after_ms * NS_PER_MS;
@@ -157,7 +97,7 @@ static void send_poll(struct fake_agent *a)
 
 static void send_push(struct fake_agent *a)
 {
-    struct msg_event items[OUTBOX_MAX];
+    struct msg_event items[FAKE_OUTBOX_MAX];
     if (!a->connected || a->push_open || a->outbox_count == 0)
         return;
     for (size_t i = 0; i < a->outbox_count; i++)
@@ -180,7 +120,7 @@ static void cut(struct fake_agent *a, uint64_t away_ms)
     a->poll_open = a->push_open = false;
     fleet_gone(a->world->fleet, a->peer);
     if (away_ms != UINT64_MAX)
-        later(a, away_ms, come_back, 0, NULL);
+        fake_later_add(a, away_ms, come_back, 0, NULL);
 }
 
 static void come_back(struct fake_agent *a, uint64_t number, void *data)
@@ -235,13 +175,13 @@ static void restart(struct fake_agent *a)
     a->load = 0;
     mem_set_string(&a->held_job, "");
     clear_outbox(a, UINT64_MAX);
-    later(a, 1, come_back, 0, NULL);
+    fake_later_add(a, 1, come_back, 0, NULL);
 }
 
-static void emit(struct fake_agent *a, struct msg_event *e, uint64_t answers, enum msg_event_kind kind)
+void fake_emit(struct fake_agent *a, struct msg_event *e, uint64_t answers, enum msg_event_kind kind)
 {
     struct msg_event *copy = mem_zalloc(1, sizeof(*copy));
-    must(a->outbox_count < OUTBOX_MAX);
+    must(a->outbox_count < FAKE_OUTBOX_MAX);
     e->number = ++a->last_event;
     e->answers = answers;
     e->kind = kind;
@@ -251,188 +191,15 @@ static void emit(struct fake_agent *a, struct msg_event *e, uint64_t answers, en
     send_push(a);
 }
 
-/* ---- what a host does ---------------------------------------------------------------------------- */
-
-static void emit_done(struct fake_agent *a, uint64_t answers, enum err code, const char *text)
-{
-    struct msg_event e = {.code = code, .text = (char *)(uintptr_t)text};
-    emit(a, &e, answers, MSG_EVENT_DONE);
-}
-
-static void emit_progress(struct fake_agent *a, uint64_t number, enum msg_progress_kind kind)
-{
-    struct msg_event e = {.u.progress = {.kind = kind, .at_ns = clock_now_ns(), .ok = 10}};
-    emit(a, &e, number, MSG_EVENT_PROGRESS);
-}
-
-static void end_load(struct fake_agent *a, uint64_t number, void *data)
-{
-    struct msg_load *l = data;
-    if (a->load != number)
-        return;
-    emit_progress(a, number, MSG_PROGRESS_WINDOW_END);
-    a->load = 0;
-    a->world->load_end_ns = clock_now_ns();
-    if (chance(a->world, a->world->faults.load_fail)) {
-        emit_done(a, number, ERR_FAILED, "the generator was killed");
-        return;
-    }
-    uint64_t now = clock_now_ns();
-    struct msg_event e = {0};
-    struct msg_loaded *r = &e.u.loaded;
-    r->window_start_ns = now - l->duration_ns;
-    r->window_end_ns = now;
-    r->window = (struct msg_accounts){.scheduled = 100, .ok = 98, .in_flight = 2};
-    if (chance(a->world, a->world->faults.unbalanced))
-        r->window.scheduled++;
-    struct hist *h = hist_new();
-    struct buf text;
-    for (uint64_t i = 0; i < r->window.ok; i++)
-        hist_record(h, (i + 1) * NS_PER_US);
-    buf_init(&text, HIST_TEXT_BYTES_MAX);
-    must(hist_encode(h, &text) == ERR_OK);
-    hist_free(h);
-    r->latency_hist = (struct msg_bytes){(uint8_t *)text.data, text.len};
-    emit(a, &e, number, MSG_EVENT_LOADED);
-    buf_fini(&text);
-}
-
-static void start_window(struct fake_agent *a, uint64_t number, void *data)
-{
-    const struct msg_load *l = data;
-    if (a->load != number)
-        return;
-    emit_progress(a, number, MSG_PROGRESS_WINDOW_START);
-    later(a, l->duration_ns / NS_PER_MS, end_load, number, mem_dup(l, sizeof(*l)));
-}
-
-static void note_load(struct fake_world *w, const struct msg_load *l)
-{
-    cpu_set_t own;
-    cpu_set_t both;
-    uint64_t gap_ns = clock_now_ns() - w->load_end_ns;
-    if (parse_cpus(msg_text(l->cpus), &own, "", NULL) == ERR_OK) {
-        CPU_AND(&both, &own, &w->server_cpus[l->port % SERVERS]);
-        w->shared += CPU_COUNT(&both) > 0;
-    }
-    if (w->loaded_port == l->port && gap_ns < w->gap_ns)
-        w->gap_ns = gap_ns;
-    w->loaded_port = l->port;
-}
-
-static void begin_load(struct fake_agent *a, const struct msg_command *c)
-{
-    const struct msg_load *l = &c->u.load;
-    if (chance(a->world, a->world->faults.refused)) {
-        emit_done(a, c->number, ERR_FAILED, "no connection could be opened: refused");
-        return;
-    }
-    note_load(a->world, l);
-    a->load = c->number;
-    emit_progress(a, c->number, MSG_PROGRESS_WARMUP_START);
-    later(a, l->warmup_ns / NS_PER_MS, start_window, c->number, mem_dup(l, sizeof(*l)));
-}
-
-static void server_dies(struct fake_agent *a, uint64_t number, void *data)
-{
-    (void)data;
-    if (a->server != number)
-        return;
-    struct msg_event e = {
-        .u.exited = {
-            .proc = a->server, .status = -1, .signal = 11, .log_tail = (char *)(uintptr_t) "segfault"}};
-    a->server = 0;
-    emit(a, &e, 0, MSG_EVENT_EXITED);
-}
-
-static void start(struct fake_agent *a, const struct msg_command *c)
-{
-    struct msg_event e = {.u.started = {.proc = c->u.start.proc, .pid = 4711, .startup_ns = 1000}};
-    if (c->u.start.ready != MSG_READY_EXIT) {
-        a->server = c->u.start.proc;
-        a->world->starts++;
-        cpu_set_t *cpus = &a->world->server_cpus[c->u.start.ready_port % SERVERS];
-        if (parse_cpus(msg_text(c->u.start.cpus), cpus, "", NULL) != ERR_OK)
-            CPU_ZERO(cpus);
-        if (chance(a->world, a->world->faults.server_die))
-            later(a, draw(a->world) % 40, server_dies, a->server, NULL);
-    }
-    emit(a, &e, c->number, MSG_EVENT_STARTED);
-}
-
-static void stop(struct fake_agent *a, const struct msg_command *c)
-{
-    struct msg_event e = {.u.exited = {.proc = c->u.stop.proc, .asked = true}};
-    if (a->server == c->u.stop.proc)
-        a->server = 0;
-    emit(a, &e, c->number, MSG_EVENT_EXITED);
-}
-
-static void sample(struct fake_agent *a, const struct msg_command *c)
-{
-    struct msg_event e = {.u.sampled = {.at_ns = clock_now_ns(), .busy_ns = clock_now_ns()}};
-    e.u.sampled.proc_count = c->u.sample.proc_count;
-    for (size_t i = 0; i < c->u.sample.proc_count; i++)
-        e.u.sampled.procs[i] = (struct msg_proc_sample){
-            .proc = c->u.sample.procs[i], .alive = true, .cpu_ns = clock_now_ns() / 2, .rss_bytes = 1 << 20};
-    emit(a, &e, c->number, MSG_EVENT_SAMPLED);
-}
-
-static void handle(struct fake_agent *a, const struct msg_command *c)
-{
-    struct msg_event e = {0};
-    bool held = strcmp(a->held_job, msg_text(c->job)) == 0;
-    if (c->kind == MSG_COMMAND_JOB_OPEN) {
-        mem_set_string(&a->held_job, c->job);
-        emit_done(a, c->number, ERR_OK, NULL);
-        return;
-    }
-    if (!held) {
-        emit_done(a, c->number, c->kind == MSG_COMMAND_JOB_CLOSE ? ERR_OK : ERR_STATE,
-                  "no such job is open here");
-        return;
-    }
-    switch (c->kind) {
-    case MSG_COMMAND_JOB_CLOSE:
-        a->server = 0;
-        a->load = 0;
-        emit_done(a, c->number, ERR_OK, NULL);
-        mem_set_string(&a->held_job, "");
-        break;
-    case MSG_COMMAND_START:
-        start(a, c);
-        break;
-    case MSG_COMMAND_STOP:
-        stop(a, c);
-        break;
-    case MSG_COMMAND_CHECK:
-        e.u.checked.ok = true;
-        emit(a, &e, c->number, MSG_EVENT_CHECKED);
-        break;
-    case MSG_COMMAND_LOAD:
-        begin_load(a, c);
-        break;
-    case MSG_COMMAND_SAMPLE:
-        sample(a, c);
-        break;
-    case MSG_COMMAND_JOB_OPEN:
-    case MSG_COMMAND_FILES:
-    case MSG_COMMAND_CHUNK:
-    case MSG_COMMAND_COUNT:
-        emit_done(a, c->number, ERR_UNSUPPORTED, "not in this world");
-        break;
-    }
-}
-
 /* ---- answers ------------------------------------------------------------------------------------- */
 
 static void take_command(struct fake_agent *a, const struct msg_command *c)
 {
     if (c->number == a->taken + 1) { /* else a repetition */
         a->taken++;
-        handle(a, c);
+        fake_host_handle(a, c);
     }
-    if (chance(a->world, a->world->faults.restart))
+    if (fake_chance(a->world, a->world->faults.restart))
         restart(a);
 }
 
@@ -460,8 +227,8 @@ static bool arrives(struct fake_request *r, bool may_lose)
     if (here && !r->is_poll)
         a->push_open = false;
     free(r);
-    if (here && may_lose && chance(a->world, a->world->faults.cut)) {
-        later(a, 0, cut_now, draw(a->world) % (a->world->faults.away_ms + 1), NULL);
+    if (here && may_lose && fake_chance(a->world, a->world->faults.cut)) {
+        fake_later_add(a, 0, cut_now, fake_draw(a->world) % (a->world->faults.away_ms + 1), NULL);
         return false;
     }
     return here;
@@ -476,9 +243,9 @@ void fake_answer_poll(void *world, void *request, const struct msg_command *cons
     for (size_t i = 0; i < count; i++) {
         struct msg_command *copy = mem_zalloc(1, sizeof(*copy));
         msg_command_copy(copy, items[i]);
-        later(a, 0, NULL, 0, NULL)->command = copy;
+        fake_later_add(a, 0, NULL, 0, NULL)->command = copy;
     }
-    later(a, 0, poll_again, 0, NULL);
+    fake_later_add(a, 0, poll_again, 0, NULL);
 }
 
 static void push_again(struct fake_agent *a, uint64_t number, void *data)
@@ -494,9 +261,9 @@ void fake_answer_push(void *world, void *request, uint64_t acked_event)
     (void)world;
     if (!arrives(request, true))
         return;
-    if (!chance(a->world, a->world->faults.repeat))
+    if (!fake_chance(a->world, a->world->faults.repeat))
         clear_outbox(a, acked_event);
-    later(a, 0, push_again, 0, NULL);
+    fake_later_add(a, 0, push_again, 0, NULL);
 }
 
 void fake_refuse(void *world, void *request, enum err code, const char *why)
@@ -506,7 +273,7 @@ void fake_refuse(void *world, void *request, enum err code, const char *why)
     (void)code;
     (void)why;
     if (arrives(request, false))
-        later(a, 1, push_again, 0, NULL);
+        fake_later_add(a, 1, push_again, 0, NULL);
 }
 
 void fake_drop_peer(void *world, void *peer, const char *why)
@@ -582,7 +349,7 @@ void fake_world_add(struct fake_world *w, const char *name, const char *boot_id,
     a->name = mem_strdup(name);
     a->boot_id = mem_strdup(boot_id);
     a->label = label ? mem_strdup(label) : NULL;
-    a->incarnation = draw(w) | 1;
+    a->incarnation = fake_draw(w) | 1;
     a->held_job = mem_strdup("");
     w->agents[w->agent_count++] = a;
     come_back(a, 0, NULL);
