@@ -7,7 +7,8 @@ only=${2:-all}
 cd "$(dirname "$0")/.." || exit 2
 SPLITBENCH_BIN=$PWD/$build/bin
 SPLITBENCH_TOOLS=$PWD/$build/tests
-export SPLITBENCH_BIN SPLITBENCH_TOOLS
+TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp:${TSAN_OPTIONS-}"
+export SPLITBENCH_BIN SPLITBENCH_TOOLS TSAN_OPTIONS
 logs=$build/test-logs
 mkdir -p "$logs"
 passed=0

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +32,12 @@ struct watch {
     size_t drawn;            /* columns of the bar that stands */
 };
 
-static volatile sig_atomic_t interrupts;
+static atomic_uint interrupts; /* any thread may be the one that is interrupted */
 
 static void on_interrupt(int number)
 {
     (void)number;
-    interrupts = interrupts + 1;
+    interrupts++;
 }
 
 static size_t terminal_width(void)
