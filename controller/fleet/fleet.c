@@ -79,7 +79,7 @@ static void answer_open(struct fleet *f, const char *job, uint32_t host, const s
     }
 }
 
-void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *cause)
+static void lose(struct fleet *f, struct fleet_agent *a, const char *cause)
 {
     bool had_job = a->state == FLEET_BUSY;
     bool owned = a->owned;
@@ -100,10 +100,10 @@ void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *cause)
     free(job);
 }
 
-static void losef(struct fleet *f, struct fleet_agent *a, const char *why)
+void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *why)
 {
     char *cause = mem_printf("agent '%s' lost: %s", a->name, why);
-    fleet_agent_lose(f, a, cause);
+    lose(f, a, cause);
     free(cause);
 }
 
@@ -113,13 +113,14 @@ static void reconcile(struct fleet *f, struct fleet_agent *a, const struct msg_h
     const char *held = msg_text(hello->held_job);
     if (restarted) {
         if (a->state != FLEET_FREE)
-            losef(f, a, "the agent program was started anew, which ended everything it ran");
+            fleet_agent_lose(f, a, "the agent program was started anew, which ended everything it ran");
         fleet_agent_clear(a);
         a->last_number = 0;
         a->delivered = 0;
         a->settled = 0;
     } else if (a->state == FLEET_BUSY && strcmp(held, a->job) != 0 && (a->opened || held[0] != '\0')) {
-        losef(f, a, "its lease ran out before the controller was reached again, which ended the job there");
+        fleet_agent_lose(
+            f, a, "its lease ran out before the controller was reached again, which ended the job there");
     }
     if (held[0] == '\0' || (a->job != NULL && strcmp(held, a->job) == 0))
         return;
@@ -195,7 +196,7 @@ void fleet_revoke(struct fleet *f, const char *name, const char *cause)
     if (i == f->agent_count || strcmp(f->agents[i]->name, name) != 0)
         return;
     if (f->agents[i]->state != FLEET_FREE)
-        fleet_agent_lose(f, f->agents[i], cause);
+        lose(f, f->agents[i], cause);
 }
 
 void fleet_poll(struct fleet *f, struct fleet_agent *a, void *request, uint64_t acked_command,
@@ -240,7 +241,7 @@ uint64_t fleet_tick(struct fleet *f, uint64_t now_ns)
                 char *why =
                     mem_printf("nothing heard for %llu s; see whether its host and its network are up",
                                (unsigned long long)((now_ns - a->heard_ns) / NS_PER_S));
-                losef(f, a, why);
+                fleet_agent_lose(f, a, why);
                 free(why);
             }
             void *peer = a->peer;

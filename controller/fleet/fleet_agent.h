@@ -72,9 +72,9 @@ void fleet_agent_clear(struct fleet_agent *a);
  * the same job, which does no harm twice. */
 void fleet_agent_void(struct fleet_agent *a);
 
-/* The reservation ends here: the job hears why, what it waits for is answered, and the agent is free as far
- * as we are concerned. What it still holds is closed when it comes back and says so. */
-void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *cause);
+/* The reservation ends here: the job hears "agent 'NAME' lost: WHY", what it waits for is answered, and the
+ * agent is free as far as we are concerned. What it still holds is closed when it comes back and says so. */
+void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *why);
 
 /* Answers the held poll when something is queued, or when `due`. */
 void fleet_agent_answer_poll(struct fleet *f, struct fleet_agent *a, bool due);

@@ -32,21 +32,14 @@ static void note_answer(struct fleet *f, struct fleet_agent *a, const struct fle
     f->handlers.on_change(f->handlers.arg);
 }
 
-/* The agent ended the job by itself: it was told to end, or its lease ran out. */
-static void end_there(struct fleet *f, struct fleet_agent *a, const struct msg_event *e)
-{
-    char *cause = mem_printf("agent '%s' lost: %s", a->name, msg_text(e->text));
-    fleet_agent_lose(f, a, cause);
-    free(cause);
-    fleet_settle(f, a, a->incarnation, e->number);
-}
-
 static void deliver(struct fleet *f, struct fleet_agent *a, const struct msg_event *e)
 {
     struct fleet_open open = {0};
     bool wanted = a->owned && strcmp(msg_text(e->job), a->job) == 0;
     if (wanted && e->answers == 0 && e->kind == MSG_EVENT_DONE && e->code != ERR_OK) {
-        end_there(f, a, e);
+        /* It ended the job by itself: it was told to end, or its lease ran out. */
+        fleet_agent_lose(f, a, msg_text(e->text));
+        fleet_settle(f, a, a->incarnation, e->number);
         return;
     }
     bool answers =
