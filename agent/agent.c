@@ -178,7 +178,7 @@ static void answer_closed(struct agent *a, const struct msg_command *c)
 static void refuse_work(struct agent *a, const struct msg_command *c)
 {
     emit_done(
-        a, c->job, c->number, ERR_STATE,
+        a, c->job, c->number, ERR_NOT_NOW,
         "this host does not hold the job: it was closed, its lease ran out, or the agent was restarted");
 }
 

@@ -10,7 +10,7 @@
     X(OK, "ok")                                                                                              \
     X(INVALID, "invalid input")                                                                              \
     X(TOO_BIG, "over a limit")                                                                               \
-    X(STATE, "not allowed now")                                                                              \
+    X(NOT_NOW, "not allowed now")                                                                            \
     X(NOT_FOUND, "not found")                                                                                \
     X(EXISTS, "exists already")                                                                              \
     X(DENIED, "not permitted")                                                                               \

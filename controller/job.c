@@ -493,10 +493,10 @@ enum err job_table_cancel(struct job_table *t, const char *id, const char *cause
 {
     struct job *j = find(t, id);
     if (j == NULL)
-        return err_set(d, ERR_STATE, "job '%s' is neither queued nor running; 'splitbench status' lists them",
-                       id);
+        return err_set(d, ERR_NOT_NOW,
+                       "job '%s' is neither queued nor running; 'splitbench status' lists them", id);
     if (!job_handle(j, JOB_INPUT_CANCEL))
-        return err_set(d, ERR_STATE, "job '%s' is ending already", id);
+        return err_set(d, ERR_NOT_NOW, "job '%s' is ending already", id);
     if (j->state == JOB_CANCELLING) {
         call_fail(j->call, ERR_CANCELLED, cause);
         return ERR_OK;

@@ -242,7 +242,7 @@ static enum err resume(struct operator_work *w, struct store *store, struct err_
     if (e != ERR_OK)
         return e;
     if (w->job.state != STORE_JOB_FAILED && w->job.state != STORE_JOB_CANCELLED)
-        return err_set(d, ERR_STATE, "job '%s' is %s; only a failed or cancelled one can be resumed", id,
+        return err_set(d, ERR_NOT_NOW, "job '%s' is %s; only a failed or cancelled one can be resumed", id,
                        store_job_state_name(w->job.state));
     e = job_spec_from_store(&w->job, w->server->o.state_dir, &spec, d);
     if (e != ERR_OK)

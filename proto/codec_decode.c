@@ -230,7 +230,7 @@ static enum err check_version(const Splitbench__V1__Frame *frame, struct msg *ou
     out->session = frame->session;
     out->serial = frame->serial;
     out->u.hello.protocol = frame->version;
-    return ERR_STATE; /* done: nothing more of it can be relied on */
+    return ERR_NOT_NOW; /* done: nothing more of it can be relied on */
 }
 
 enum err codec_decode(const void *data, size_t len, struct msg *out, struct err_detail *d)
@@ -253,7 +253,7 @@ enum err codec_decode(const void *data, size_t len, struct msg *out, struct err_
     const Splitbench__V1__Frame *frame = (const Splitbench__V1__Frame *)(const void *)wire;
     e = check_version(frame, out, d);
     if (e != ERR_OK) {
-        e = e == ERR_STATE ? ERR_OK : e;
+        e = e == ERR_NOT_NOW ? ERR_OK : e;
         goto out;
     }
     unsigned kind = (unsigned)frame->body_case - SCHEMA_FIRST_CASE;

@@ -272,7 +272,7 @@ static void handle_stop(struct task *t, const struct msg_command *command)
 
 static void refuse(struct task *t, const struct msg_command *command)
 {
-    task_answer(t, command->number, ERR_STATE, "the job is open already");
+    task_answer(t, command->number, ERR_NOT_NOW, "the job is open already");
 }
 
 typedef void handler(struct task *t, const struct msg_command *command);

@@ -90,7 +90,7 @@ void task_files_push(struct task *t, const struct msg_command *command)
     for (const struct task_work *w = t->works; w != NULL; w = w->next)
         count++;
     if (t->workspace == NULL && command->kind != MSG_COMMAND_START) {
-        task_answer(t, command->number, ERR_STATE, "this job has no workspace here");
+        task_answer(t, command->number, ERR_NOT_NOW, "this job has no workspace here");
         return;
     }
     if (count >= WORKS_MAX) {

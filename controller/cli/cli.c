@@ -198,7 +198,7 @@ int cli_fail(enum err e, const struct err_detail *d)
     case ERR_TOO_BIG:
     case ERR_NOT_FOUND:
     case ERR_EXISTS:
-    case ERR_STATE:
+    case ERR_NOT_NOW:
         return CLI_EXIT_USAGE;
     case ERR_OK:
     case ERR_DENIED:

@@ -147,7 +147,7 @@ static enum err follow(struct watch *w, struct client *client, const struct watc
         if (interrupts == 1 && !cancelled) {
             fprintf(stderr, "\ncancelling; what was measured stays (^C again leaves at once)\n");
             enum err e = cancel(client, options->job, d);
-            if (e != ERR_OK && e != ERR_STATE) /* ERR_STATE: it has just ended, as will be seen */
+            if (e != ERR_OK && e != ERR_NOT_NOW) /* ERR_NOT_NOW: it has just ended, as will be seen */
                 return e;
             cancelled = true;
         }

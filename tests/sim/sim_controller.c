@@ -421,7 +421,7 @@ static void run_queue(void)
     (void)uv_run(&s.loop, UV_RUN_ONCE);
     CHECK(&s, job_table_cancel(s.jobs, "third", "not any more", &d), &d);
     run_until_ended(&s, "third");
-    if (job_table_cancel(s.jobs, "third", "again", &d) != ERR_STATE)
+    if (job_table_cancel(s.jobs, "third", "again", &d) != ERR_NOT_NOW)
         fail(&s, "a job that has ended", "could be cancelled");
     sim_end(&s);
 }

@@ -141,7 +141,7 @@ void fake_host_handle(struct fake_agent *a, const struct msg_command *c)
         return;
     }
     if (!held) {
-        emit_done(a, c->number, c->kind == MSG_COMMAND_JOB_CLOSE ? ERR_OK : ERR_STATE,
+        emit_done(a, c->number, c->kind == MSG_COMMAND_JOB_CLOSE ? ERR_OK : ERR_NOT_NOW,
                   "no such job is open here");
         return;
     }

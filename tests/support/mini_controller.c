@@ -55,7 +55,7 @@ static void on_poll(struct mini *m, uint64_t acked, struct link_request *request
         memmove(&m->commands[0], &m->commands[1], --m->command_count * sizeof m->commands[0]);
     }
     if (m->held != NULL)
-        link_refuse(&m->held, ERR_STATE, "another poll came");
+        link_refuse(&m->held, ERR_NOT_NOW, "another poll came");
     m->held = request;
     if (m->mute_polls)
         return;

@@ -122,7 +122,7 @@ static void test_when_free(void **state)
 {
     struct fixture *f = *state;
     assert_string_equal(agent_job(f->agent), "");
-    expect(f, "a", MSG_COMMAND_SAMPLE, ERR_STATE);
+    expect(f, "a", MSG_COMMAND_SAMPLE, ERR_NOT_NOW);
     expect(f, "a", MSG_COMMAND_JOB_CLOSE, ERR_OK);
     expect(f, "a", MSG_COMMAND_JOB_OPEN, ERR_OK);
     assert_string_equal(agent_job(f->agent), "a");
@@ -135,14 +135,14 @@ static void test_when_held(void **state)
     expect(f, "a", MSG_COMMAND_JOB_OPEN, ERR_OK);
     const struct msg_event *e = expect(f, "b", MSG_COMMAND_JOB_OPEN, ERR_BUSY);
     assert_non_null(strstr(e->text, "job a"));
-    expect(f, "b", MSG_COMMAND_SAMPLE, ERR_STATE);
+    expect(f, "b", MSG_COMMAND_SAMPLE, ERR_NOT_NOW);
     expect(f, "b", MSG_COMMAND_JOB_CLOSE, ERR_OK);
     e = expect(f, "a", MSG_COMMAND_SAMPLE, ERR_OK);
     assert_int_equal(e->kind, MSG_EVENT_SAMPLED);
     assert_string_equal(agent_job(f->agent), "a");
     expect(f, "a", MSG_COMMAND_JOB_CLOSE, ERR_OK);
     assert_string_equal(agent_job(f->agent), "");
-    expect(f, "a", MSG_COMMAND_SAMPLE, ERR_STATE);
+    expect(f, "a", MSG_COMMAND_SAMPLE, ERR_NOT_NOW);
 }
 
 /* Everything in one answer to a poll: what follows the close waits for it, in order. */
@@ -160,7 +160,7 @@ static void test_when_closing(void **state)
     uint64_t last = send_command(f, "b", MSG_COMMAND_SAMPLE);
     assert_int_equal(wait_answer(f, last)->code, ERR_OK);
     assert_int_equal(wait_answer(f, close_a)->code, ERR_OK);
-    assert_int_equal(wait_answer(f, sample_a)->code, ERR_STATE);
+    assert_int_equal(wait_answer(f, sample_a)->code, ERR_NOT_NOW);
     assert_int_equal(wait_answer(f, close_again)->code, ERR_OK);
     assert_int_equal(wait_answer(f, open_b)->code, ERR_OK);
     assert_int_equal(wait_answer(f, sample_b)->code, ERR_OK);

@@ -137,7 +137,7 @@ static void a_call_times_out(void **state)
     lab.hold = false;
     /* The late answer is for nobody; the link goes on. */
     lab_wait(&lab, &lab.held_count, 1);
-    link_refuse(&lab.held[0], ERR_STATE, "late");
+    link_refuse(&lab.held[0], ERR_NOT_NOW, "late");
     lab.held_count = 0;
     wait_answers(&lab, &c, 3);
     lab_disconnect(&c);

@@ -235,7 +235,7 @@ static void test_a_job_from_files_to_cancel_and_resume(void **state)
     assert_int_equal(f->reply.u.submitted.missing.count, 0);
     /* Its answer may have been lost: the same again is fine, another one of the same name is not. */
     assert_int_equal(submit(f, "j1", experiment_text, &file), ERR_OK);
-    assert_int_equal(ask(f, MSG_ASK_RESUME, "j1", "", 0), ERR_STATE);
+    assert_int_equal(ask(f, MSG_ASK_RESUME, "j1", "", 0), ERR_NOT_NOW);
 
     assert_int_equal(watch(f, "j1"), ERR_OK);
     assert_string_equal(f->reply.u.watched.state, "queued");
@@ -247,7 +247,7 @@ static void test_a_job_from_files_to_cancel_and_resume(void **state)
     assert_int_equal(ask(f, MSG_ASK_CANCEL, "j1", "", 0), ERR_OK);
     await_state(f, "j1", "cancelled");
     assert_string_equal(f->reply.u.watched.cause, "cancelled by 'tester'");
-    assert_int_equal(ask(f, MSG_ASK_CANCEL, "j1", "", 0), ERR_STATE);
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "j1", "", 0), ERR_NOT_NOW);
     assert_int_equal(ask(f, MSG_ASK_RESUME, "j1", "", 0), ERR_OK);
     await_state(f, "j1", "queued");
 
@@ -286,7 +286,7 @@ static void test_what_is_refused(void **state)
     assert_int_equal(blob(f, &file, 0, "xy", 2), ERR_INVALID); /* not what the hash says */
     assert_int_equal(watch(f, "nobody"), ERR_NOT_FOUND);
     assert_int_equal(ask(f, MSG_ASK_RESUME, "nobody", "", 0), ERR_NOT_FOUND);
-    assert_int_equal(ask(f, MSG_ASK_CANCEL, "nobody", "", 0), ERR_STATE);
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "nobody", "", 0), ERR_NOT_NOW);
     assert_int_equal(ask(f, MSG_ASK_REPORT_TEXT, "", "", 0), ERR_NOT_FOUND);
     assert_int_equal(ask(f, MSG_ASK_TOKEN, "", "agent", NS_PER_S), ERR_UNSUPPORTED); /* no CA here */
     assert_int_equal(ask(f, MSG_ASK_REVOKE, "", "nobody", 0), ERR_NOT_FOUND);

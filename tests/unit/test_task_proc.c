@@ -227,7 +227,7 @@ static void test_relative_directory_needs_a_workspace(void **state)
     stand_expect_done(stand_wait_answer(s, stand_start_shell(s, start, "true")), ERR_INVALID,
                       "the job has none on this host");
     struct msg_command files = {.kind = MSG_COMMAND_FILES};
-    stand_expect_done(stand_wait_answer(s, stand_give(s, &files)), ERR_STATE, "no workspace");
+    stand_expect_done(stand_wait_answer(s, stand_give(s, &files)), ERR_NOT_NOW, "no workspace");
 }
 
 int main(int argc, char **argv)
