@@ -175,6 +175,7 @@ static enum err copy_checked(int from, int to, uint8_t hash[SHA256_BYTES], struc
         offset += n;
     }
     sha256_end(&sum, hash);
+    sha256_fini(&sum);
     return e;
 }
 

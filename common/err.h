@@ -2,7 +2,7 @@
 #define COMMON_ERR_H
 /*
  * One small set of error codes, each of which a caller treats differently, and the human detail beside it.
- * Foreign codes (errno, nng, uv, mbedTLS, SQLite) become ours where the foreign call was made.
+ * Foreign codes (errno, nng, uv, OpenSSL, SQLite) become ours where the foreign call was made.
  */
 #include "common/base.h"
 

@@ -1,26 +1,53 @@
 #include "common/sha256.h"
 
+#include <openssl/evp.h>
+
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
+
+/* Looking an algorithm up by its name takes locks that all threads share: done once, for the process's life.
+ */
+static EVP_MD *algorithm;
+static pthread_once_t algorithm_once = PTHREAD_ONCE_INIT;
+
+static void fetch_algorithm(void)
+{
+    algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
+    must(algorithm != NULL);
+}
 
 void sha256_init(struct sha256 *s)
 {
-    mbedtls_sha256_init(&s->inner);
-    int failed = mbedtls_sha256_starts_ret(&s->inner, 0);
+    int failed = pthread_once(&algorithm_once, fetch_algorithm);
     must(failed == 0);
+    s->inner = EVP_MD_CTX_new();
+    must(s->inner != NULL);
+    sha256_restart(s);
+}
+
+void sha256_fini(struct sha256 *s)
+{
+    EVP_MD_CTX_free(s->inner);
+    s->inner = NULL;
+}
+
+void sha256_restart(struct sha256 *s)
+{
+    int ok = EVP_DigestInit_ex2(s->inner, algorithm, NULL);
+    must(ok == 1);
 }
 
 void sha256_add(struct sha256 *s, const void *data, size_t len)
 {
-    int failed = len != 0 ? mbedtls_sha256_update_ret(&s->inner, data, len) : 0;
-    must(failed == 0);
+    int ok = EVP_DigestUpdate(s->inner, data, len);
+    must(ok == 1);
 }
 
 void sha256_end(struct sha256 *s, uint8_t out[SHA256_BYTES])
 {
-    int failed = mbedtls_sha256_finish_ret(&s->inner, out);
-    must(failed == 0);
-    mbedtls_sha256_free(&s->inner);
+    int ok = EVP_DigestFinal_ex(s->inner, out, NULL);
+    must(ok == 1);
 }
 
 void sha256_of(const void *data, size_t len, uint8_t out[SHA256_BYTES])
@@ -29,6 +56,7 @@ void sha256_of(const void *data, size_t len, uint8_t out[SHA256_BYTES])
     sha256_init(&s);
     sha256_add(&s, data, len);
     sha256_end(&s, out);
+    sha256_fini(&s);
 }
 
 enum err sha256_of_fd(int fd, uint8_t out[SHA256_BYTES], struct err_detail *d)
@@ -47,6 +75,7 @@ enum err sha256_of_fd(int fd, uint8_t out[SHA256_BYTES], struct err_detail *d)
     } while (n > 0 || (n < 0 && errno == EINTR));
     int errnum = errno;
     sha256_end(&s, out);
+    sha256_fini(&s);
     if (n < 0)
         return err_set(d, err_from_errno(errnum), "a file cannot be read: %s", strerror(errnum));
     return ERR_OK;

@@ -2,23 +2,30 @@
 #define COMMON_SHA256_H
 /*
  * SHA-256 of bytes and of files: names of contents, and proof of them. Owned by whoever embeds it; one thread
- * at a time.
+ * at a time. sha256_init takes memory and sha256_fini gives it back; in between one sum may follow another,
+ * and one that is dropped half-way leaves nothing behind.
  */
 #include "common/err.h"
 
-#include <mbedtls/sha256.h>
+#include <openssl/types.h>
 
 #define SHA256_BYTES      32u
 #define SHA256_TEXT_BYTES 65u /* lower-case hexadecimal and its NUL */
 
 struct sha256 {
-    mbedtls_sha256_context inner;
+    EVP_MD_CTX *inner;
 };
 
+/* Begins a sum. */
 void sha256_init(struct sha256 *s);
+void sha256_fini(struct sha256 *s); /* safe on a zeroed struct and twice */
+
 void sha256_add(struct sha256 *s, const void *data, size_t len);
-/* Ends the sum; `s` needs sha256_init before its next use. */
+/* Ends the sum; sha256_restart comes before the next byte. */
 void sha256_end(struct sha256 *s, uint8_t out[SHA256_BYTES]);
+/* Begins the next sum, whether the last one was ended or not. OpenSSL 3.0 changes one small block for another
+ * inside; 3.5 asks for none. */
+void sha256_restart(struct sha256 *s);
 
 void sha256_of(const void *data, size_t len, uint8_t out[SHA256_BYTES]);
 

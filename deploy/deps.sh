@@ -4,7 +4,7 @@
 set -eu
 
 build='build-essential pkg-config libnng-dev libprotobuf-c-dev protobuf-c-compiler libuv1-dev liburing-dev
-       libcjson-dev libsqlite3-dev libmbedtls-dev zlib1g-dev nginx-light lighttpd iproute2'
+       libcjson-dev libsqlite3-dev libmbedtls-dev libssl-dev zlib1g-dev nginx-light lighttpd iproute2'
 test='libcmocka-dev curl openssl sqlite3 procps python3 apache2-bin haproxy'
 check='clang libclang-rt-14-dev clang-format clang-tidy cppcheck debootstrap wrk apache2-utils nghttp2-client'
 

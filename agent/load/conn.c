@@ -84,7 +84,7 @@ void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns)
     c->sent_ns = w->now_ns;
     response_init(&c->response, r->is_head);
     if (r->expect.has_hash)
-        sha256_init(c->sum);
+        sha256_restart(c->sum);
     worker_set_deadline(w, c, w->now_ns + w->options->timeout_ns);
     w->in_flight++;
     w->accounts->sent++;

@@ -192,6 +192,8 @@ static void make_connections(struct worker *w)
         w->sums = mem_zalloc(w->conn_count, sizeof *w->sums);
     if (s->render_bytes != 0)
         w->spaces = mem_zalloc(w->conn_count, s->render_bytes);
+    for (uint32_t i = 0; w->sums != NULL && i < w->conn_count; i++)
+        sha256_init(&w->sums[i]);
     for (uint32_t i = 0; i < w->conn_count; i++)
         conn_init(&w->conns[i], i, w->spaces != NULL ? w->spaces + i * s->render_bytes : NULL,
                   w->sums != NULL ? &w->sums[i] : NULL);
@@ -240,6 +242,8 @@ void worker_free(struct worker *w)
     free(w->conns);
     free(w->idle);
     free(w->quick);
+    for (uint32_t i = 0; w->sums != NULL && i < w->conn_count; i++)
+        sha256_fini(&w->sums[i]);
     free(w->sums);
     free(w->spaces);
     interval_free(w->interval);
