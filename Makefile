@@ -7,7 +7,7 @@ CLANG    ?= clang
 PREFIX   ?= /usr/local
 CFLAGS   ?= -O2 -g
 SECONDS_PER_FUZZER ?= 60
-PKGS     := libuv libprotobuf-c libcjson sqlite3 zlib liburing libcrypto
+PKGS     := libuv libprotobuf-c libcjson sqlite3 zlib liburing libssl libcrypto
 WARN     := -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
             -Wswitch-enum -Wwrite-strings -Wformat=2 -Wimplicit-fallthrough -Werror
 VERSION  := $(shell cat proto/VERSION)
@@ -26,7 +26,7 @@ CONTROLLER_DIRS := controller controller/cli controller/experiment controller/ru
                    controller/analysis controller/report
 COMMON_OBJ       = $(call objs,common)
 PROTO_OBJ        = $(call objs,proto) $(GEN).o
-LOAD_LIBS       := -luv -luring -lmbedtls -lmbedx509 -lmbedcrypto -lcrypto -lcjson -lz -lm -lpthread
+LOAD_LIBS       := -luv -luring -lmbedtls -lmbedx509 -lmbedcrypto -lssl -lcrypto -lcjson -lz -lm -lpthread
 ALL_LIBS        := -lnng -lprotobuf-c -lsqlite3 $(LOAD_LIBS)
 PROGRAMS        := $(O)/bin/splitbench $(O)/bin/splitbench-agent $(O)/bin/splitbench-load
 UNIT            := $(patsubst tests/unit/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c))

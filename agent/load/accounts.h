@@ -27,7 +27,7 @@ struct accounts {
     uint64_t short_bodies; /* answers cut off in their body */
     uint64_t body_bytes;   /* of ok answers */
     uint64_t wire_in;      /* bytes read, framing included */
-    uint64_t wire_out;     /* bytes handed to the kernel */
+    uint64_t wire_out;     /* bytes that left, of requests answered and connections ended in this phase */
     uint64_t idle_closes;  /* connections the peer closed between requests */
     uint64_t idle_surplus; /* connections given up because bytes came between requests */
     uint64_t

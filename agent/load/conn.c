@@ -1,12 +1,15 @@
 #include "agent/load/conn.h"
 
 #include "agent/load/conn_opening.h"
+#include "agent/load/wire_out.h"
 #include "agent/load/worker.h"
 
 #include <inttypes.h>
 
 /* Of a body that nobody looks at: below this a copy costs less than the extra call. */
 #define SKIP_BYTES_MIN (16u * 1024u)
+/* What the kernel has taken, it may still hold when the connection goes: of less than this nobody asks. */
+#define HELD_BYTES_MIN (16u * 1024u)
 
 void conn_init(struct conn *c, uint32_t slot, uint8_t *space, struct sha256 *sum)
 {
@@ -18,10 +21,30 @@ void conn_fini(struct conn *c)
 {
     response_fini(&c->response);
     tls_free(c->tls);
+    tls_memory_fini(&c->memory);
+}
+
+/* What has left is counted when its request is answered, or else when the connection goes. */
+static void count_out(struct worker *w, struct conn *c, uint64_t left_bytes)
+{
+    w->accounts->wire_out += left_bytes - c->counted_bytes;
+    c->counted_bytes = left_bytes;
+}
+
+static void count_out_at_end(struct worker *w, struct conn *c)
+{
+    uint64_t left_bytes = c->given_bytes;
+    if (c->send_pending || c->given_bytes - c->counted_bytes >= HELD_BYTES_MIN)
+        left_bytes = wire_out_left(transport_socket(w->transport, c->slot), c->given_bytes);
+    if (left_bytes > c->counted_bytes)
+        count_out(w, c, left_bytes);
+    c->given_bytes = c->counted_bytes = 0;
 }
 
 void conn_close(struct worker *w, struct conn *c)
 {
+    if (c->given_bytes != c->counted_bytes)
+        count_out_at_end(w, c);
     if (c->state == CONN_READY)
         worker_unready(w, c);
     transport_close(w->transport, c->slot);
@@ -41,26 +64,28 @@ static void reopen(struct worker *w, struct conn *c)
 
 /* --- sending --- */
 
+static void give(struct worker *w, struct conn *c, const uint8_t *data, size_t len)
+{
+    c->given_bytes += len;
+    c->send_pending = !transport_send(w->transport, c->slot, data, len);
+}
+
 void conn_flush(struct worker *w, struct conn *c)
 {
     const uint8_t *data = NULL;
     size_t len = 0;
-    if (c->send_pending || !tls_take_output(c->tls, &data, &len))
-        return;
-    w->accounts->wire_out += len;
-    c->send_pending = !transport_send(w->transport, c->slot, data, len);
+    while (!c->send_pending && tls_take_output(c->tls, &data, &len))
+        give(w, c, data, len);
 }
 
 static void send_bytes(struct worker *w, struct conn *c, const uint8_t *data, size_t len)
 {
-    if (c->tls != NULL) {
-        /* The output is bounded by the request, and a failed session fails again when it is read. */
-        (void)tls_write(c->tls, data, len);
-        conn_flush(w, c);
+    if (c->tls == NULL) {
+        give(w, c, data, len);
         return;
     }
-    w->accounts->wire_out += len;
-    c->send_pending = !transport_send(w->transport, c->slot, data, len);
+    tls_write(c->tls, data, len);
+    conn_flush(w, c);
 }
 
 static void on_sent(struct worker *w, struct conn *c, const struct conn_input *in)
@@ -95,7 +120,7 @@ void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns)
     c->state = c->send_pending ? CONN_SENDING : CONN_WAITING;
 }
 
-static void fail_request(struct worker *w, struct conn *c, enum fault_phase phase, enum fault_cause cause,
+static void count_failed(struct worker *w, struct conn *c, enum fault_phase phase, enum fault_cause cause,
                          const char *text)
 {
     w->in_flight--;
@@ -106,6 +131,12 @@ static void fail_request(struct worker *w, struct conn *c, enum fault_phase phas
         if (cause == CAUSE_TIMEOUT)
             hist_record(w->tally->timeouts, w->now_ns - c->intended_ns);
     }
+}
+
+static void fail_request(struct worker *w, struct conn *c, enum fault_phase phase, enum fault_cause cause,
+                         const char *text)
+{
+    count_failed(w, c, phase, cause, text);
     reopen(w, c);
 }
 
@@ -171,6 +202,7 @@ static void on_complete(struct worker *w, struct conn *c, size_t surplus)
     w->in_flight--;
     w->accounts->responses++;
     c->answered++;
+    c->failures = 0;
     if (w->phase == PHASE_WINDOW)
         w->tally->status[r->status]++;
     enum fault_cause cause = judge(c, surplus, text, sizeof text);
@@ -188,6 +220,7 @@ static void on_complete(struct worker *w, struct conn *c, size_t surplus)
         reopen(w, c);
         return;
     }
+    count_out(w, c, c->given_bytes);
     c->state = CONN_READY;
     c->deadline_ns = UINT64_MAX;
     worker_ready(w, c);
@@ -342,6 +375,22 @@ void conn_handle(struct worker *w, struct conn *c, enum conn_event event, const 
 
 /* --- bytes as they come --- */
 
+/* The session failed while it was read. */
+static void fail_session(struct worker *w, struct conn *c)
+{
+    const struct tls_failure *f = tls_failure_of(c->tls);
+    if (tls_is_proven(c->tls) && conn_in_flight(c)) {
+        fail_request(w, c, FAULT_RECEIVE, f->cause, f->text);
+    } else if (tls_is_proven(c->tls)) {
+        reopen(w, c);
+    } else if (conn_in_flight(c)) {
+        count_failed(w, c, FAULT_TLS, f->cause, f->text);
+        opening_back_off(w, c);
+    } else {
+        opening_fail(w, c, &(struct opening_failure){FAULT_TLS, f->cause, f->text});
+    }
+}
+
 /* Reads what the session makes of the bytes just fed to it, until that is used up or the session over. */
 static void receive_through_tls(struct worker *w, struct conn *c)
 {
@@ -355,10 +404,8 @@ static void receive_through_tls(struct worker *w, struct conn *c)
             conn_handle(w, c, CONN_EVENT_BYTES, &(struct conn_input){.data = w->plain, .len = len});
         else if (result == TLS_CLOSED)
             conn_handle(w, c, CONN_EVENT_ENDED, &(struct conn_input){0});
-        else if (conn_in_flight(c))
-            fail_request(w, c, FAULT_RECEIVE, CAUSE_PROTOCOL, tls_error_text(c->tls));
         else
-            reopen(w, c);
+            fail_session(w, c);
         if (c->tls != session || result != TLS_OK)
             return;
     }

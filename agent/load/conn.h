@@ -56,19 +56,22 @@ struct conn_input {
 struct conn {
     uint8_t state; /* enum conn_state; changed by conn_handle and conn_send alone */
     uint32_t slot;
-    uint64_t deadline_ns; /* UINT64_MAX: none */
-    uint64_t intended_ns; /* when the request was due */
-    uint64_t sent_ns;     /* when it was handed to the kernel */
-    struct tls *tls;      /* NULL for plain HTTP, and while closed */
-    bool send_pending;    /* the transport still holds bytes of ours */
-    uint64_t shaking_ns;  /* when the hand-shake began */
-    uint64_t opening_ns;  /* when connecting began */
+    uint64_t deadline_ns;     /* UINT64_MAX: none */
+    uint64_t intended_ns;     /* when the request was due */
+    uint64_t sent_ns;         /* when it was handed to the kernel */
+    struct tls *tls;          /* NULL for plain HTTP, and while closed */
+    struct tls_memory memory; /* of the session before, with --tls-resume */
+    uint64_t given_bytes;     /* to the transport, since the connection was opened */
+    uint64_t counted_bytes;   /* of those, as having left */
+    bool send_pending;        /* the transport still holds bytes of ours */
+    uint64_t shaking_ns;      /* when the hand-shake began */
+    uint64_t opening_ns;      /* when connecting began */
     struct response response;
     const struct request *request; /* in flight, or the last one */
     struct sha256 *sum;            /* of the body, where one is expected; else NULL */
     uint8_t *space;                /* for a rendered request; NULL without templates */
     uint64_t answered;             /* requests answered on this connection since it was opened */
-    uint32_t failures;             /* to open, in a row */
+    uint32_t failures;             /* to open, in a row: until an answer has come */
     uint32_t opens;
 };
 

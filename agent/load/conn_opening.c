@@ -12,13 +12,6 @@
 #define BACKOFF_LAST_NS  (1 * NS_PER_S)
 #define BACKOFF_DOUBLED  10u /* times, at most: far past BACKOFF_LAST_NS */
 
-/* Why a connection could not be opened. */
-struct opening_failure {
-    enum fault_phase phase;
-    enum fault_cause cause;
-    const char *text;
-};
-
 /* The request that would have gone out on this connection, if one was waiting, fails with it. */
 static void fail_waiting_request(struct worker *w, const struct opening_failure *f)
 {
@@ -31,25 +24,30 @@ static void fail_waiting_request(struct worker *w, const struct opening_failure 
         pacer_advance(&w->pacer);
 }
 
-static void fail(struct worker *w, struct conn *c, const struct opening_failure *f)
+void opening_back_off(struct worker *w, struct conn *c)
+{
+    conn_close(w, c);
+    if (w->phase == PHASE_DRAIN)
+        return;
+    uint64_t delay = BACKOFF_FIRST_NS << (c->failures < BACKOFF_DOUBLED ? c->failures : BACKOFF_DOUBLED);
+    c->failures++;
+    c->state = CONN_BACKOFF;
+    worker_set_deadline(w, c, w->now_ns + (delay < BACKOFF_LAST_NS ? delay : BACKOFF_LAST_NS));
+}
+
+void opening_fail(struct worker *w, struct conn *c, const struct opening_failure *f)
 {
     bool first = c->opens == 0 && c->failures == 0;
     w->accounts->open_failures++;
     fail_waiting_request(w, f);
-    conn_close(w, c);
-    if (w->phase != PHASE_DRAIN) {
-        uint64_t delay = BACKOFF_FIRST_NS << (c->failures < BACKOFF_DOUBLED ? c->failures : BACKOFF_DOUBLED);
-        c->failures++;
-        c->state = CONN_BACKOFF;
-        worker_set_deadline(w, c, w->now_ns + (delay < BACKOFF_LAST_NS ? delay : BACKOFF_LAST_NS));
-    }
+    opening_back_off(w, c);
     if (first)
         worker_settled(w, false);
 }
 
 static void fail_with_errno(struct worker *w, struct conn *c, enum fault_phase phase, int error)
 {
-    fail(w, c, &(struct opening_failure){phase, fault_cause_of_errno(error), strerror(error)});
+    opening_fail(w, c, &(struct opening_failure){phase, fault_cause_of_errno(error), strerror(error)});
 }
 
 /* TCP only: no delay, and the source address whose turn it is. Returns an errno. */
@@ -107,7 +105,6 @@ static void become_ready(struct worker *w, struct conn *c)
     bool first = c->opens == 0 && c->failures == 0;
     c->state = CONN_READY;
     c->deadline_ns = UINT64_MAX;
-    c->failures = 0;
     if (c->opens++ != 0)
         w->accounts->reconnects++;
     if (first)
@@ -123,31 +120,39 @@ void opening_on_opened(struct worker *w, struct conn *c, const struct conn_input
         become_ready(w, c);
         return;
     }
-    c->tls = tls_new(w->tls);
+    c->tls = tls_new(w->tls, &c->memory);
     c->state = CONN_HANDSHAKE;
     c->shaking_ns = w->now_ns;
     opening_shake_hands(w, c);
 }
 
+static void note_handshake(struct worker *w, const struct conn *c)
+{
+    struct tls_agreed agreed;
+    tls_agreed_on(c->tls, &agreed);
+    agreement_note(&w->tally->agreement, &agreed);
+    hist_record(agreed.resumed ? w->tally->handshake_resumed : w->tally->handshake,
+                w->now_ns - c->shaking_ns);
+}
+
 void opening_shake_hands(struct worker *w, struct conn *c)
 {
+    const struct tls_failure *f = tls_failure_of(c->tls);
     switch (tls_handshake(c->tls)) {
     case TLS_OK:
-        hist_record(w->tally->handshake, w->now_ns - c->shaking_ns);
+        note_handshake(w, c);
         become_ready(w, c);
         conn_flush(w, c); /* after the first request, if one is due: both leave in one send */
         break;
     case TLS_WANT_MORE:
         conn_flush(w, c);
         break;
-    case TLS_UNTRUSTED:
-        fail(w, c, &(struct opening_failure){FAULT_TLS, CAUSE_VERIFY, tls_error_text(c->tls)});
-        break;
     case TLS_CLOSED:
-        fail(w, c, &(struct opening_failure){FAULT_TLS, CAUSE_CLOSED_EARLY, "the peer ended the hand-shake"});
+        opening_fail(
+            w, c, &(struct opening_failure){FAULT_TLS, CAUSE_CLOSED_EARLY, "the peer ended the hand-shake"});
         break;
     case TLS_FAILED:
-        fail(w, c, &(struct opening_failure){FAULT_TLS, CAUSE_PROTOCOL, tls_error_text(c->tls)});
+        opening_fail(w, c, &(struct opening_failure){FAULT_TLS, f->cause, f->text});
         break;
     }
 }
@@ -162,8 +167,9 @@ void opening_on_ended(struct worker *w, struct conn *c, const struct conn_input 
     if (in->error != 0)
         fail_with_errno(w, c, FAULT_TLS, in->error);
     else
-        fail(w, c,
-             &(struct opening_failure){FAULT_TLS, CAUSE_CLOSED_EARLY, "the peer closed in the hand-shake"});
+        opening_fail(
+            w, c,
+            &(struct opening_failure){FAULT_TLS, CAUSE_CLOSED_EARLY, "the peer closed in the hand-shake"});
 }
 
 void opening_on_expired(struct worker *w, struct conn *c, const struct conn_input *in)

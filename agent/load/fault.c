@@ -74,11 +74,18 @@ void fault_merge(struct fault_table *t, const struct fault_table *from)
     }
 }
 
+uint64_t fault_total_of(const struct fault_table *t, enum fault_phase phase)
+{
+    uint64_t total = 0;
+    for (int c = 0; c < FAULT_CAUSE_COUNT; c++)
+        total += t->cells[phase][c].count;
+    return total;
+}
+
 uint64_t fault_total(const struct fault_table *t)
 {
     uint64_t total = 0;
     for (int p = 0; p < FAULT_PHASE_COUNT; p++)
-        for (int c = 0; c < FAULT_CAUSE_COUNT; c++)
-            total += t->cells[p][c].count;
+        total += fault_total_of(t, (enum fault_phase)p);
     return total;
 }

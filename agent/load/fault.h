@@ -15,7 +15,8 @@
     X(RECEIVE, "receive")
 
 /* closed_early: the peer ended the connection before the answer was whole. stale: it did so on a kept-alive
- * connection before the first byte of the answer. local: this host ran out of ports, files or memory. */
+ * connection before the first byte of the answer. version to verify: of TLS, the last three about the
+ * server's certificate. local: this host ran out of ports, files or memory. */
 #define FAULT_CAUSES(X)                                                                                      \
     X(REFUSED, "refused")                                                                                    \
     X(RESET, "reset")                                                                                        \
@@ -29,6 +30,11 @@
     X(TOO_BIG, "too_big")                                                                                    \
     X(STATUS, "status")                                                                                      \
     X(CHECK, "check")                                                                                        \
+    X(VERSION, "version")                                                                                    \
+    X(CIPHER, "cipher")                                                                                      \
+    X(CERTIFICATE_WANTED, "certificate_wanted")                                                              \
+    X(WRONG_NAME, "wrong_name")                                                                              \
+    X(EXPIRED, "expired")                                                                                    \
     X(VERIFY, "verify")                                                                                      \
     X(LOCAL, "local")                                                                                        \
     X(OTHER, "other")
@@ -68,5 +74,6 @@ enum fault_cause fault_cause_of_errno(int errnum);
 void fault_note(struct fault_table *t, enum fault_phase phase, enum fault_cause cause, const char *text);
 void fault_merge(struct fault_table *t, const struct fault_table *from);
 uint64_t fault_total(const struct fault_table *t);
+uint64_t fault_total_of(const struct fault_table *t, enum fault_phase phase);
 
 #endif

@@ -49,13 +49,27 @@ static bool balanced(const struct run_result *r)
     return ok;
 }
 
+/* No connection was ever of use: none opened, or every hand-shake refused, however late that was said. */
+static bool nothing_connected(const struct tally *t)
+{
+    uint64_t responses = 0;
+    uint64_t opening = 0;
+    uint64_t all = 0;
+    for (int p = 0; p < PHASE_COUNT; p++) {
+        responses += t->accounts[p].responses;
+        opening += fault_total_of(&t->faults[p], FAULT_CONNECT) + fault_total_of(&t->faults[p], FAULT_TLS);
+        all += fault_total(&t->faults[p]);
+    }
+    return t->connect->count == 0 || (responses == 0 && opening != 0 && opening == all);
+}
+
 static int exit_code(const struct run_result *r)
 {
     if (!balanced(r)) {
         fputs("splitbench-load: the accounts do not balance: this is a bug, do not use the result\n", stderr);
         return EXIT_INFRASTRUCTURE;
     }
-    if (r->tally->connect->count == 0)
+    if (nothing_connected(r->tally))
         return EXIT_INFRASTRUCTURE;
     return r->tally->accounts[PHASE_WINDOW].ok != 0 ? EXIT_OK : EXIT_NONE_OK;
 }
@@ -65,20 +79,24 @@ struct parts {
     struct options options;
     struct target target;
     struct request_set requests;
-    struct tls_config *tls;
 };
 
-static enum err set_up_tls(struct parts *p, struct err_detail *d)
+/* Each worker makes its own configuration; what is wrong with the options is to be known before. */
+static enum err check_tls(struct parts *p, struct err_detail *d)
 {
-    const struct options *o = &p->options;
-    struct tls_options options = {.insecure = o->insecure,
-                                  .ca_file = o->ca_file,
-                                  .server_name = o->server_name != NULL ? o->server_name : p->target.host};
-    if (p->target.tls)
-        return tls_config_new(&p->tls, &options, d);
-    if (o->insecure || o->ca_file != NULL || o->server_name != NULL)
-        return err_set(d, ERR_INVALID, "--insecure, --ca and --server-name are for https:// URLs");
-    return ERR_OK;
+    struct tls_options *o = &p->options.tls;
+    struct tls_config *trial = NULL;
+    if (!p->target.tls)
+        return tls_options_given(o)
+                   ? err_set(
+                         d, ERR_INVALID,
+                         "--insecure, --ca, --server-name, --cert, --key and --tls-... are for https:// URLs")
+                   : ERR_OK;
+    if (o->server_name == NULL)
+        o->server_name = p->target.host;
+    enum err e = tls_config_new(&trial, o, d);
+    tls_config_free(trial);
+    return e;
 }
 
 static int run_plan(const struct run_plan *plan, const struct calibration *c, struct err_detail *d)
@@ -100,9 +118,9 @@ static int run(struct parts *p, struct err_detail *d)
     struct run_plan plan = {.options = o, .target = &p->target, .requests = &p->requests};
     if (o->url != NULL &&
         (target_parse(&p->target, o->url, o->unix_socket, d) != ERR_OK ||
-         request_set_build(&p->requests, &p->target, o, d) != ERR_OK || set_up_tls(p, d) != ERR_OK))
+         request_set_build(&p->requests, &p->target, o, d) != ERR_OK || check_tls(p, d) != ERR_OK))
         return complain(EXIT_USAGE, d);
-    plan.tls = p->tls;
+    options_drop_body(&p->options);
     struct calibration calibration;
     if (o->calibrate && calibrate(&calibration, o, d) != ERR_OK)
         return complain(EXIT_INFRASTRUCTURE, d);
@@ -132,7 +150,6 @@ int main(int argc, char **argv)
         code = run(&parts, &d);
         break;
     }
-    tls_config_free(parts.tls);
     target_fini(&parts.target);
     request_set_fini(&parts.requests);
     options_fini(&parts.options);

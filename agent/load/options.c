@@ -59,8 +59,7 @@ enum err options_read_file(const char *path, size_t max, char **out, size_t *len
 
 static enum err take_body(struct options *o, const char *value, struct err_detail *d)
 {
-    free(o->body);
-    o->body = NULL;
+    options_drop_body(o);
     o->has_body = true;
     if (*value == '@')
         return options_read_file(value + 1, LIMIT_BODY_BYTES, &o->body, &o->body_len, d);
@@ -163,10 +162,22 @@ static const struct rule rules[] = {
     {{0, "source", "ADDRESS", "send from this address; may be repeated: in turn"}, AS_OTHER(take_source)},
     {{0, "unix-socket", "PATH", "connect to this socket; the URL still gives Host and path"},
      AS_TEXT(unix_socket)},
-    {{0, "insecure", NULL, "accept any certificate"}, AS_SWITCH(insecure)},
-    {{0, "ca", "FILE", "trust these CA certificates (PEM) instead of the system's"}, AS_TEXT(ca_file)},
+
+    {{0, "insecure", NULL, "accept any certificate"}, AS_SWITCH(tls.insecure)},
+    {{0, "ca", "FILE", "trust these CA certificates (PEM) instead of the system's"}, AS_TEXT(tls.ca_file)},
     {{0, "server-name", "NAME", "expect this name in the certificate (default: the URL's host)"},
-     AS_TEXT(server_name)},
+     AS_TEXT(tls.server_name)},
+    {{0, "cert", "FILE", "show this certificate (PEM, with its chain) to a server that asks"},
+     AS_TEXT(tls.cert_file)},
+    {{0, "key", "FILE", "its key (PEM), when it is not in the same file"}, AS_TEXT(tls.key_file)},
+    {{0, "tls-resume", NULL, "a connection that is opened again goes on with its last session"},
+     AS_SWITCH(tls.resume)},
+    {{0, "tls-min", "VERSION", "lowest to offer: 1.2 (default) or 1.3"}, AS_WORD(tls.min, "1.2", "1.3")},
+    {{0, "tls-max", "VERSION", "highest to offer: 1.2 or 1.3 (default)"}, AS_WORD(tls.max, "1.2", "1.3")},
+    {{0, "tls-ciphers", "LIST", "offer these cipher suites alone, with colons between"},
+     AS_TEXT(tls.ciphers)},
+    {{0, "tls-groups", "LIST", "offer these groups for the key exchange, like X25519:P-256"},
+     AS_TEXT(tls.groups)},
 
     {{0, "cpus", "LIST", "pin the threads to these CPUs in turn, like 2-3,8"}, AS_OTHER(take_cpus)},
     {{0, "backend", "NAME", "auto (default), io_uring or libuv"},
@@ -325,6 +336,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
                           .threads = 1,
                           .duration_ns = 10 * NS_PER_S,
                           .drain_ns = 5 * NS_PER_S,
+                          .tls.max = TLS_1_3,
                           .timeout_ns = 10 * NS_PER_S};
     expect_init(&o->expect);
     struct args_option list[ARRAY_LEN(rules)];
@@ -350,8 +362,13 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
     return result;
 }
 
-void options_fini(struct options *o)
+void options_drop_body(struct options *o)
 {
     free(o->body);
     o->body = NULL;
+}
+
+void options_fini(struct options *o)
+{
+    options_drop_body(o);
 }

@@ -6,6 +6,7 @@
 #include "agent/load/expect.h"
 #include "agent/load/pacer.h"
 #include "agent/load/target.h"
+#include "agent/load/tls_config.h"
 #include "agent/load/transport.h"
 #include "common/err.h"
 #include "common/limits.h"
@@ -18,8 +19,7 @@ struct options {
     /* Where to. Texts are argv's own. */
     const char *url; /* NULL with --calibrate alone */
     const char *unix_socket;
-    const char *ca_file;
-    const char *server_name; /* NULL: the URL's host */
+    struct tls_options tls; /* its server_name: NULL until main takes the URL's host */
     struct target_address sources[TARGET_ADDRESSES_MAX];
     size_t source_count;
 
@@ -60,7 +60,6 @@ struct options {
     bool has_cpus;
     bool is_template; /* --template: {{...}} in URL, headers and body is filled in */
     bool keep_alive_off;
-    bool insecure;
     bool events;
     bool calibrate;
 };
@@ -72,6 +71,8 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
 NODISCARD enum err options_read_file(const char *path, size_t max, char **out, size_t *len,
                                      struct err_detail *d);
 
+/* The requests hold copies: a large body is not kept twice. */
+void options_drop_body(struct options *o);
 void options_fini(struct options *o);
 
 #endif

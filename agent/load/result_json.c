@@ -152,6 +152,25 @@ static void put_timeline(struct json_writer *j, const struct run_result *r)
     json_write_close(j);
 }
 
+static void put_tls(struct json_writer *j, const struct tally *y)
+{
+    put_figures(j, "handshake_ns", y->handshake);
+    put_hist(j, "handshake_hist", y->handshake);
+    put_figures(j, "handshake_resumed_ns", y->handshake_resumed);
+    put_hist(j, "handshake_resumed_hist", y->handshake_resumed);
+    json_write_array(j, "tls");
+    for (size_t i = 0; i < y->agreement.count; i++) {
+        const struct agreement *a = &y->agreement.rows[i];
+        json_write_object(j, NULL);
+        json_write_string(j, "version", a->agreed.version);
+        json_write_string(j, "suite", a->agreed.suite);
+        json_write_string(j, "group", a->agreed.group);
+        json_write_u64(j, "connections", a->connections);
+        json_write_close(j);
+    }
+    json_write_close(j);
+}
+
 static void put_open_loop(struct json_writer *j, const struct tally *y, const struct options *o)
 {
     json_write_object(j, "open_loop");
@@ -223,7 +242,7 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct r
     put_figures(&j, "failed_ns", y->failed);
     put_figures(&j, "connect_ns", y->connect);
     if (t->tls)
-        put_figures(&j, "handshake_ns", y->handshake);
+        put_tls(&j, y);
     put_figures(&j, "loop_lag_ns", y->loop_lag);
     if (o->open_loop)
         put_open_loop(&j, y, o);

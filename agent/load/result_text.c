@@ -63,6 +63,29 @@ static void print_accounts(const struct tally *y)
                before->scheduled, before->ok, before->failed, before->in_flight);
 }
 
+static void print_handshakes(const char *kind, const struct hist *h, bool last)
+{
+    char a[32];
+    char b[32];
+    printf("%" PRIu64 " %s hand-shakes", h->count, kind);
+    if (h->count != 0)
+        printf(" (50 %% %s, 99 %% %s)", live_latency_text(hist_percentile(h, 50), a, sizeof a),
+               live_latency_text(hist_percentile(h, 99), b, sizeof b));
+    fputs(last ? "\n" : ", ", stdout);
+}
+
+static void print_tls(const struct tally *y)
+{
+    for (size_t i = 0; i < y->agreement.count; i++) {
+        const struct agreement *a = &y->agreement.rows[i];
+        printf("  TLS          %" PRIu64 " connections with %s, %s%s%s\n", a->connections, a->agreed.version,
+               a->agreed.suite, a->agreed.group[0] != '\0' ? ", " : "", a->agreed.group);
+    }
+    fputs("               ", stdout);
+    print_handshakes("full", y->handshake, false);
+    print_handshakes("resumed", y->handshake_resumed, true);
+}
+
 static void print_open_loop(const struct tally *y)
 {
     char a[32];
@@ -100,6 +123,8 @@ void result_text(const struct run_result *r, const struct options *o, const stru
     puts("");
     print_faults("failures", &y->faults[PHASE_WINDOW]);
     print_faults("failures before the window", &y->faults[PHASE_WARMUP]);
+    if (y->agreement.count != 0)
+        print_tls(y);
     if (o->open_loop)
         print_open_loop(y);
     uint64_t cpu_ns = y->cpu_user_ns + y->cpu_system_ns;

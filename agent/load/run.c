@@ -186,7 +186,6 @@ static enum err start_workers(struct run *run, const struct run_plan *plan, stru
         struct worker_config config = {.options = o,
                                        .target = plan->target,
                                        .requests = plan->requests,
-                                       .tls = plan->tls,
                                        .shared = &run->shared,
                                        .index = i,
                                        .connections = share,

@@ -9,14 +9,12 @@
 #include "agent/load/tally.h"
 #include "agent/load/target.h"
 #include "agent/load/timeline.h"
-#include "agent/load/tls.h"
 
 /* Everything that is fixed beforehand: borrowed. */
 struct run_plan {
     const struct options *options;
     const struct target *target;
     const struct request_set *requests;
-    const struct tls_config *tls; /* NULL: plain HTTP */
 };
 
 struct run_result {

@@ -10,6 +10,7 @@ struct tally *tally_new(void)
     t->timeouts = hist_new();
     t->connect = hist_new();
     t->handshake = hist_new();
+    t->handshake_resumed = hist_new();
     t->service = hist_new();
     t->send_lag = hist_new();
     t->own_lag = hist_new();
@@ -26,6 +27,7 @@ void tally_free(struct tally *t)
     hist_free(t->timeouts);
     hist_free(t->connect);
     hist_free(t->handshake);
+    hist_free(t->handshake_resumed);
     hist_free(t->service);
     hist_free(t->send_lag);
     hist_free(t->own_lag);
@@ -46,10 +48,12 @@ void tally_merge(struct tally *t, const struct tally *from)
     hist_merge(t->timeouts, from->timeouts);
     hist_merge(t->connect, from->connect);
     hist_merge(t->handshake, from->handshake);
+    hist_merge(t->handshake_resumed, from->handshake_resumed);
     hist_merge(t->service, from->service);
     hist_merge(t->send_lag, from->send_lag);
     hist_merge(t->own_lag, from->own_lag);
     hist_merge(t->loop_lag, from->loop_lag);
+    agreement_merge(&t->agreement, &from->agreement);
     audit_merge(&t->audit, &from->audit);
     for (size_t i = 0; i < REQUESTS_MAX; i++) {
         t->requests[i].ok += from->requests[i].ok;

@@ -4,6 +4,7 @@
  * Everything one worker measures. Owned by the worker while it runs; merged into one by main afterwards.
  */
 #include "agent/load/accounts.h"
+#include "agent/load/agreement.h"
 #include "agent/load/audit.h"
 #include "agent/load/fault.h"
 #include "agent/load/request.h"
@@ -19,11 +20,13 @@ struct tally {
     struct hist *failed;               /* answered but failed requests of the window */
     struct hist *timeouts;             /* requests of the window that timed out: at least this long */
     struct hist *connect;              /* every connection opened: ns to open it */
-    struct hist *handshake;            /* TLS, of every connection opened */
+    struct hist *handshake;            /* TLS, of every connection opened with a full one */
+    struct hist *handshake_resumed;    /* and with one that went on with an earlier session */
     struct hist *service;              /* open loop: ok requests of the window, from when they were sent */
     struct hist *send_lag;             /* open loop: from due to sent, requests of the window */
     struct hist *own_lag;              /* of those, the ones for which a connection was free */
     struct hist *loop_lag;             /* how late the loop came to its ticks in the window */
+    struct agreement_table agreement;
     struct audit audit;
     struct tally_request {
         uint64_t ok;

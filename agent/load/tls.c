@@ -1,250 +1,257 @@
 #include "agent/load/tls.h"
 
+#include "common/buf.h"
 #include "common/mem.h"
 
-#include <arpa/inet.h>
-#include <mbedtls/ctr_drbg.h>
-#include <mbedtls/entropy.h>
-#include <mbedtls/error.h>
-#include <mbedtls/ssl.h>
-#include <unistd.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
 
-/* Ciphertext waiting to be sent: a request with the largest body, and its records' overhead. */
-#define OUTPUT_BYTES_MAX (40u * 1024u * 1024u)
-#define ERROR_BYTES      160u
-#define SAN_IP           (MBEDTLS_ASN1_CONTEXT_SPECIFIC | MBEDTLS_X509_SAN_IP_ADDRESS)
-
-struct tls_config {
-    mbedtls_ssl_config ssl;
-    mbedtls_x509_crt trusted;
-    mbedtls_entropy_context entropy;
-    mbedtls_ctr_drbg_context random;
-    bool insecure;
-    char *name;     /* host name to ask for and to find in the certificate; NULL for an address */
-    uint8_t ip[16]; /* address to find in the certificate */
-    size_t ip_len;
-};
+/* Of one TLS record (RFC 8446 5.1). */
+#define RECORD_BYTES (16u * 1024u)
+/* Ciphertext waiting to be sent: what is encrypted ahead, and the flights of a hand-shake with the longest
+ * chain of our own. */
+#define OUTPUT_BYTES_MAX (TLS_AHEAD_BYTES + 256u * 1024u)
+#define HTTP_MARK        "HTTP/"
 
 struct tls {
     const struct tls_config *config;
-    mbedtls_ssl_context ssl;
+    struct tls_memory *memory;
+    SSL *ssl;
     const uint8_t *in; /* borrowed from tls_feed */
     size_t in_len;
+    const uint8_t *rest; /* borrowed from tls_write: not encrypted yet */
+    size_t rest_len;
     struct buf out;    /* being filled */
     struct buf flight; /* handed out by tls_take_output */
-    char error[ERROR_BYTES];
+    bool fed;
+    bool proven;
+    bool renegotiates;
+    struct tls_story story;
+    struct tls_failure failure;
 };
 
-/* What every browser offers first, the fastest in front: mbedTLS's own order puts the costly ones first. */
-static const int suites[] = {
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-    0,
-};
-static const mbedtls_ecp_group_id curves[] = {MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
-                                              MBEDTLS_ECP_DP_SECP384R1, MBEDTLS_ECP_DP_NONE};
+/* --- the two ends of the filter, as OpenSSL sees them: memory --- */
 
-static enum err fail(struct err_detail *d, enum err e, const char *what, int rc)
+static int read_input(BIO *bio, char *out, size_t size, size_t *len)
 {
-    char text[ERROR_BYTES];
-    mbedtls_strerror(rc, text, sizeof text);
-    return err_set(d, e, "TLS: %s: %s", what, text);
-}
-
-static enum err load_trust(struct tls_config *c, const char *ca_file, struct err_detail *d)
-{
-    static const char *const places[] = {"/etc/ssl/certs/ca-certificates.crt",
-                                         "/etc/pki/tls/certs/ca-bundle.crt"};
-    if (c->insecure)
-        return ERR_OK;
-    for (size_t i = 0; ca_file == NULL && i < ARRAY_LEN(places); i++)
-        if (access(places[i], R_OK) == 0)
-            ca_file = places[i];
-    if (ca_file == NULL)
-        return err_set(d, ERR_NOT_FOUND,
-                       "TLS: this system has no CA certificates: give --ca FILE or --insecure");
-    int rc = mbedtls_x509_crt_parse_file(&c->trusted, ca_file); /* positive: how many were not understood */
-    if (rc < 0 || c->trusted.raw.p == NULL)
-        return err_prefix(d, fail(d, ERR_INVALID, ca_file, rc), "cannot read CA certificates");
-    return ERR_OK;
-}
-
-static void take_name(struct tls_config *c, const char *name)
-{
-    if (inet_pton(AF_INET, name, c->ip) == 1)
-        c->ip_len = 4;
-    else if (inet_pton(AF_INET6, name, c->ip) == 1)
-        c->ip_len = 16;
-    else
-        c->name = mem_strdup(name);
-}
-
-enum err tls_config_new(struct tls_config **out, const struct tls_options *options, struct err_detail *d)
-{
-    static const char *protocols[] = {"http/1.1", NULL};
-    struct tls_config *c = mem_zalloc(1, sizeof *c);
-    c->insecure = options->insecure;
-    take_name(c, options->server_name);
-    mbedtls_ssl_config_init(&c->ssl);
-    mbedtls_x509_crt_init(&c->trusted);
-    mbedtls_entropy_init(&c->entropy);
-    mbedtls_ctr_drbg_init(&c->random);
-    enum err e = ERR_OK;
-    int rc = mbedtls_ctr_drbg_seed(&c->random, mbedtls_entropy_func, &c->entropy, NULL, 0);
-    if (rc == 0)
-        rc = mbedtls_ssl_config_defaults(&c->ssl, MBEDTLS_SSL_IS_CLIENT, MBEDTLS_SSL_TRANSPORT_STREAM,
-                                         MBEDTLS_SSL_PRESET_DEFAULT);
-    if (rc == 0)
-        rc = mbedtls_ssl_conf_alpn_protocols(&c->ssl, protocols);
-    if (rc != 0)
-        e = fail(d, ERR_FAILED, "cannot be set up", rc);
-    if (e == ERR_OK)
-        e = load_trust(c, options->ca_file, d);
-    if (e != ERR_OK) {
-        tls_config_free(c);
-        return e;
-    }
-    mbedtls_ssl_conf_ciphersuites(&c->ssl, suites);
-    mbedtls_ssl_conf_curves(&c->ssl, curves);
-    mbedtls_ssl_conf_rng(&c->ssl, mbedtls_ctr_drbg_random, &c->random);
-    mbedtls_ssl_conf_ca_chain(&c->ssl, &c->trusted, NULL);
-    mbedtls_ssl_conf_authmode(&c->ssl, c->insecure ? MBEDTLS_SSL_VERIFY_NONE : MBEDTLS_SSL_VERIFY_REQUIRED);
-    mbedtls_ssl_conf_min_version(&c->ssl, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3); /* 1.2 */
-    *out = c;
-    return ERR_OK;
-}
-
-void tls_config_free(struct tls_config *c)
-{
-    if (c == NULL)
-        return;
-    mbedtls_ssl_config_free(&c->ssl);
-    mbedtls_x509_crt_free(&c->trusted);
-    mbedtls_ctr_drbg_free(&c->random);
-    mbedtls_entropy_free(&c->entropy);
-    free(c->name);
-    free(c);
-}
-
-static int read_input(void *arg, unsigned char *out, size_t size)
-{
-    struct tls *t = arg;
+    struct tls *t = BIO_get_data(bio);
     size_t n = size < t->in_len ? size : t->in_len;
-    if (n == 0)
-        return MBEDTLS_ERR_SSL_WANT_READ;
+    BIO_clear_retry_flags(bio);
+    *len = n;
+    if (n == 0) {
+        BIO_set_retry_read(bio);
+        return 0;
+    }
     memcpy(out, t->in, n);
     t->in += n;
     t->in_len -= n;
-    return (int)n;
+    return 1;
 }
 
-static int write_output(void *arg, const unsigned char *data, size_t len)
+static int write_output(BIO *bio, const char *data, size_t size, size_t *len)
 {
-    struct tls *t = arg;
-    return buf_append(&t->out, data, len) == ERR_OK ? (int)len : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+    struct tls *t = BIO_get_data(bio);
+    *len = size;
+    return buf_append(&t->out, data, size) == ERR_OK ? 1 : 0;
 }
 
-struct tls *tls_new(const struct tls_config *c)
+static long control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+static BIO_METHOD *method;
+
+static void make_method(void)
+{
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "memory of splitbench-load");
+    must(method != NULL && BIO_meth_set_read_ex(method, read_input) == 1 &&
+         BIO_meth_set_write_ex(method, write_output) == 1 && BIO_meth_set_ctrl(method, control) == 1);
+}
+
+static BIO *new_bio(struct tls *t)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    must(pthread_once(&once, make_method) == 0);
+    BIO *bio = BIO_new(method);
+    must(bio != NULL);
+    BIO_set_data(bio, t);
+    BIO_set_init(bio, 1);
+    return bio;
+}
+
+/* --- what is told on the way --- */
+
+/* Called when, and only when, the server asks for a certificate. */
+static int on_cert_asked(SSL *ssl, void *arg)
+{
+    (void)ssl;
+    struct tls *t = arg;
+    t->story.cert_asked = true;
+    return 1;
+}
+
+/* A request for renegotiation is declined by an alert of ours, and the connection would go on (RFC 5246
+ * 7.2.2); but whoever asks for one wants something that he does not get. */
+static void on_info(const SSL *ssl, int where, int value)
+{
+    struct tls *t = SSL_get_app_data(ssl);
+    if (where == SSL_CB_WRITE_ALERT && (value & 0xff) == SSL_AD_NO_RENEGOTIATION)
+        t->renegotiates = true;
+}
+
+/* --- life --- */
+
+struct tls *tls_new(const struct tls_config *c, struct tls_memory *m)
 {
     struct tls *t = mem_zalloc(1, sizeof *t);
     t->config = c;
+    t->memory = m;
+    t->story.cert_given = c->has_cert;
     buf_init(&t->out, OUTPUT_BYTES_MAX);
     buf_init(&t->flight, OUTPUT_BYTES_MAX);
-    mbedtls_ssl_init(&t->ssl);
-    /* Both fail for want of memory alone. */
-    must(mbedtls_ssl_setup(&t->ssl, &c->ssl) == 0);
-    must(mbedtls_ssl_set_hostname(&t->ssl, c->name) == 0);
-    mbedtls_ssl_set_bio(&t->ssl, t, write_output, read_input, NULL);
+    t->ssl = SSL_new(c->context);
+    must(t->ssl != NULL); /* fails for want of memory alone, as what follows */
+    must(SSL_set_app_data(t->ssl, t) == 1);
+    BIO *bio = new_bio(t);
+    SSL_set_bio(t->ssl, bio, bio);
+    SSL_set_info_callback(t->ssl, on_info);
+    SSL_set_cert_cb(t->ssl, on_cert_asked, t);
+    SSL_set_connect_state(t->ssl);
+    must(c->sni == NULL || SSL_set_tlsext_host_name(t->ssl, c->sni) == 1);
+    if (m->session != NULL && SSL_set_session(t->ssl, m->session) != 1)
+        ERR_clear_error(); /* it has expired meanwhile: a full hand-shake, then */
     return t;
+}
+
+void tls_memory_fini(struct tls_memory *m)
+{
+    SSL_SESSION_free(m->session);
+    m->session = NULL;
+}
+
+/* The newest session that the server has offered to go on with. */
+static void remember(struct tls *t)
+{
+    SSL_SESSION *session = SSL_get1_session(t->ssl);
+    if (t->failure.text[0] != '\0' || session == NULL || SSL_SESSION_is_resumable(session) != 1) {
+        SSL_SESSION_free(session);
+        return;
+    }
+    tls_memory_fini(t->memory);
+    t->memory->session = session;
 }
 
 void tls_free(struct tls *t)
 {
     if (t == NULL)
         return;
-    mbedtls_ssl_free(&t->ssl);
+    if (t->config->resume)
+        remember(t);
+    /* OpenSSL takes a session whose connection just ended for a bad one. */
+    SSL_set_shutdown(t->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    SSL_free(t->ssl);
     buf_fini(&t->out);
     buf_fini(&t->flight);
     free(t);
 }
 
+/* --- bytes in --- */
+
 void tls_feed(struct tls *t, const uint8_t *data, size_t len)
 {
+    if (!t->fed)
+        t->story.saw_http = len >= strlen(HTTP_MARK) && memcmp(data, HTTP_MARK, strlen(HTTP_MARK)) == 0;
+    t->fed = true;
     t->in = data;
     t->in_len = len;
 }
 
 static enum tls_result result_of(struct tls *t, int rc)
 {
-    if (rc >= 0)
-        return TLS_OK;
-    if (rc == MBEDTLS_ERR_SSL_WANT_READ)
+    switch (SSL_get_error(t->ssl, rc)) {
+    case SSL_ERROR_WANT_READ:
         return TLS_WANT_MORE;
-    if (rc == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY)
+    case SSL_ERROR_ZERO_RETURN:
         return TLS_CLOSED;
-    mbedtls_strerror(rc, t->error, sizeof t->error);
+    default:
+        tls_failure_explain(&t->failure, t->ssl, &t->story);
+        return TLS_FAILED;
+    }
+}
+
+/* ALPN binds the server to what was offered (RFC 7301 3.2); OpenSSL leaves it to us to look. */
+static enum tls_result check_protocol(struct tls *t)
+{
+    static const char http_1_1[] = "http/1.1";
+    char text[FAULT_SAMPLE_BYTES];
+    const unsigned char *name = NULL;
+    unsigned len = 0;
+    SSL_get0_alpn_selected(t->ssl, &name, &len);
+    if (len == 0 || (len == strlen(http_1_1) && memcmp(name, http_1_1, len) == 0))
+        return TLS_OK;
+    snprintf(text, sizeof text, "the server chose '%.*s' (ALPN), not http/1.1", (int)len, (const char *)name);
+    tls_failure_set(&t->failure, CAUSE_PROTOCOL, text);
     return TLS_FAILED;
-}
-
-static void explain_distrust(struct tls *t)
-{
-    uint32_t flags = mbedtls_ssl_get_verify_result(&t->ssl);
-    if (mbedtls_x509_crt_verify_info(t->error, sizeof t->error, "", flags) <= 0)
-        snprintf(t->error, sizeof t->error, "the certificate is not to be trusted");
-    t->error[strcspn(t->error, "\n")] = '\0';
-}
-
-/* mbedTLS 2.28 checks names alone; an address is looked for here. */
-static bool names_address(const mbedtls_x509_crt *cert, const uint8_t *ip, size_t ip_len)
-{
-    for (const mbedtls_x509_sequence *s = &cert->subject_alt_names; s != NULL; s = s->next)
-        if (s->buf.tag == SAN_IP && s->buf.len == ip_len && memcmp(s->buf.p, ip, ip_len) == 0)
-            return true;
-    return false;
 }
 
 enum tls_result tls_handshake(struct tls *t)
 {
-    int rc = mbedtls_ssl_handshake(&t->ssl);
-    if (rc == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) {
-        explain_distrust(t);
-        return TLS_UNTRUSTED;
-    }
-    const struct tls_config *c = t->config;
-    if (rc == 0 && !c->insecure && c->ip_len != 0 &&
-        !names_address(mbedtls_ssl_get_peer_cert(&t->ssl), c->ip, c->ip_len)) {
-        snprintf(t->error, sizeof t->error, "the certificate does not name this address");
-        return TLS_UNTRUSTED;
-    }
-    return result_of(t, rc);
+    int rc = SSL_do_handshake(t->ssl);
+    if (rc != 1)
+        return result_of(t, rc);
+    ERR_clear_error(); /* of what it tried and did without */
+    return check_protocol(t);
 }
 
 enum tls_result tls_read(struct tls *t, uint8_t *out, size_t size, size_t *len)
 {
-    int rc = mbedtls_ssl_read(&t->ssl, out, size);
-    if (rc == 0)
-        return TLS_CLOSED;
-    *len = rc > 0 ? (size_t)rc : 0;
-    return result_of(t, rc);
+    *len = 0;
+    if (t->in_len == 0 && t->proven && SSL_pending(t->ssl) == 0)
+        return TLS_WANT_MORE; /* as OpenSSL would say, at many times the cost */
+    int rc = SSL_read_ex(t->ssl, out, size, len);
+    if (t->renegotiates) {
+        tls_failure_set(&t->failure, CAUSE_PROTOCOL, "the server asks for renegotiation, which is not done");
+        return TLS_FAILED;
+    }
+    if (rc != 1)
+        return result_of(t, rc);
+    t->proven = true;
+    return TLS_OK;
 }
 
-enum tls_result tls_write(struct tls *t, const uint8_t *data, size_t len)
+bool tls_is_proven(const struct tls *t)
 {
-    for (size_t at = 0; at < len;) {
-        int rc = mbedtls_ssl_write(&t->ssl, data + at, len - at);
-        if (rc <= 0)
-            return result_of(t, rc);
-        at += (size_t)rc;
-    }
-    return TLS_OK;
+    return t->proven;
+}
+
+/* --- bytes out --- */
+
+void tls_write(struct tls *t, const uint8_t *data, size_t len)
+{
+    t->rest = data;
+    t->rest_len = len;
+}
+
+/* One record. A session that cannot write says why when it is read. */
+static void encrypt_some(struct tls *t)
+{
+    size_t n = 0;
+    if (SSL_write_ex(t->ssl, t->rest, t->rest_len < RECORD_BYTES ? t->rest_len : RECORD_BYTES, &n) != 1)
+        n = t->rest_len;
+    t->rest += n;
+    t->rest_len -= n;
 }
 
 bool tls_take_output(struct tls *t, const uint8_t **data, size_t *len)
 {
+    while (t->rest_len != 0 && t->out.len < TLS_AHEAD_BYTES)
+        encrypt_some(t);
     if (t->out.len == 0)
         return false;
     struct buf sent = t->flight;
@@ -256,7 +263,32 @@ bool tls_take_output(struct tls *t, const uint8_t **data, size_t *len)
     return true;
 }
 
-const char *tls_error_text(const struct tls *t)
+/* --- what became of it --- */
+
+/* The name by which --tls-groups takes it. OpenSSL before 3.2 knows no name for what has no number of its own
+ * in its table of objects. */
+static const char *group_of(SSL *ssl)
 {
-    return t->error;
+    int nid = (int)SSL_get_negotiated_group(ssl);
+    const char *name = EC_curve_nid2nist(nid);
+    if (name == NULL && nid != NID_undef)
+        name = OBJ_nid2sn(nid);
+#if OPENSSL_VERSION_NUMBER >= 0x30200000L
+    if (name == NULL)
+        name = SSL_get0_group_name(ssl);
+#endif
+    return name != NULL ? name : "";
+}
+
+void tls_agreed_on(const struct tls *t, struct tls_agreed *out)
+{
+    *out = (struct tls_agreed){.version = SSL_get_version(t->ssl),
+                               .suite = SSL_CIPHER_standard_name(SSL_get_current_cipher(t->ssl)),
+                               .resumed = SSL_session_reused(t->ssl) == 1};
+    snprintf(out->group, sizeof out->group, "%s", group_of(t->ssl));
+}
+
+const struct tls_failure *tls_failure_of(const struct tls *t)
+{
+    return &t->failure;
 }

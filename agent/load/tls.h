@@ -1,47 +1,62 @@
 #ifndef AGENT_LOAD_TLS_H
 #define AGENT_LOAD_TLS_H
 /*
- * TLS as a filter between bytes on the wire and bytes of HTTP: what comes from the peer is fed in, what goes
- * to the peer is taken out, and no socket is ever touched. One config for the process, made by main and read
- * by all threads; one session per connection. No session is ever resumed: every hand-shake is a full one.
+ * TLS 1.2 and 1.3 as a filter between bytes on the wire and bytes of HTTP: what comes from the peer is fed
+ * in, what goes to the peer is taken out, and no socket is ever touched. One session for each opening of a
+ * connection; the worker's thread alone.
+ *
+ * Limits: a request is encrypted as it leaves, TLS_AHEAD_BYTES at a time, whatever its size.
  */
-#include "common/buf.h"
-#include "common/err.h"
+#include "agent/load/tls_config.h"
+#include "agent/load/tls_failure.h"
 
-struct tls_config;
+#define TLS_AHEAD_BYTES (64u * 1024u)
+
 struct tls;
 
-struct tls_options {
-    bool insecure;           /* accept any certificate */
-    const char *ca_file;     /* PEM; NULL: the system's */
-    const char *server_name; /* for SNI and for the certificate; an IP address is checked, but not sent */
+/* What a connection remembers from one opening to the next. Zeroed at first; owned by the connection. */
+struct tls_memory {
+    struct ssl_session_st *session; /* NULL: none */
 };
 
-NODISCARD enum err tls_config_new(struct tls_config **out, const struct tls_options *options,
-                                  struct err_detail *d);
-void tls_config_free(struct tls_config *c);
+void tls_memory_fini(struct tls_memory *m);
 
 enum tls_result {
     TLS_OK,
     TLS_WANT_MORE, /* everything fed in is used up */
     TLS_CLOSED,    /* the peer said that it is done */
-    TLS_UNTRUSTED, /* the certificate */
-    TLS_FAILED
+    TLS_FAILED     /* tls_failure_of says why */
 };
 
-struct tls *tls_new(const struct tls_config *c);
+/* Both are borrowed; `m` is only written to with `resume`. */
+struct tls *tls_new(const struct tls_config *c, struct tls_memory *m);
 void tls_free(struct tls *t);
 
 /* Borrows `data` until a call below returns TLS_WANT_MORE or something worse. */
 void tls_feed(struct tls *t, const uint8_t *data, size_t len);
 enum tls_result tls_handshake(struct tls *t);
 enum tls_result tls_read(struct tls *t, uint8_t *out, size_t size, size_t *len);
-enum tls_result tls_write(struct tls *t, const uint8_t *data, size_t len);
+
+/* Borrows `data` until tls_take_output has returned false, or the next tls_write. */
+void tls_write(struct tls *t, const uint8_t *data, size_t len);
 
 /* Bytes for the peer, valid until the next call of this function; false when there are none. */
 bool tls_take_output(struct tls *t, const uint8_t **data, size_t *len);
 
-/* Why the last call was not TLS_OK, for a person. */
-const char *tls_error_text(const struct tls *t);
+/* Whether the peer has sent any byte of HTTP. Until then a TLS 1.3 server may still refuse the hand-shake
+ * that is over for us (RFC 8446 4.4.2: for want of a certificate). */
+bool tls_is_proven(const struct tls *t);
+
+/* Of a hand-shake that is over. */
+struct tls_agreed {
+    const char *version; /* "TLSv1.3"; static text, as the next */
+    const char *suite;   /* its standard (IANA) name */
+    char group[32];      /* of the key exchange; "" where OpenSSL does not say */
+    bool resumed;
+};
+void tls_agreed_on(const struct tls *t, struct tls_agreed *out);
+
+/* Why the last call returned TLS_FAILED. */
+const struct tls_failure *tls_failure_of(const struct tls *t);
 
 #endif

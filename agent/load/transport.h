@@ -30,6 +30,7 @@ struct transport_ops {
     bool (*send)(struct transport *t, uint32_t slot, const uint8_t *data, size_t len);
     void (*skip)(struct transport *t, uint32_t slot, uint64_t len);
     void (*close)(struct transport *t, uint32_t slot);
+    int (*socket)(const struct transport *t, uint32_t slot);
     void (*wait)(struct transport *t, uint64_t deadline_ns);
 };
 
@@ -86,6 +87,12 @@ static inline void transport_skip(struct transport *t, uint32_t slot, uint64_t l
 static inline void transport_close(struct transport *t, uint32_t slot)
 {
     t->ops->close(t, slot);
+}
+
+/* The socket of a slot that is open; for looking at, no more. */
+static inline int transport_socket(const struct transport *t, uint32_t slot)
+{
+    return t->ops->socket(t, slot);
 }
 
 /* Waits for events until `deadline_ns` (monotonic; past means: do not wait) and hands them to the sink. */

@@ -166,6 +166,11 @@ static void uring_close(struct transport *base, uint32_t slot)
     *l = (struct link){.fd = -1, .generation = l->generation + 1};
 }
 
+static int uring_socket(const struct transport *base, uint32_t slot)
+{
+    return ((const struct uring_transport *)base)->links[slot].fd;
+}
+
 static void on_connected(struct uring_transport *t, uint32_t slot, int result)
 {
     struct link *l = &t->links[slot];
@@ -325,6 +330,7 @@ static const struct transport_ops uring_ops = {
     .send = uring_send,
     .skip = uring_skip,
     .close = uring_close,
+    .socket = uring_socket,
     .wait = uring_wait,
 };
 

@@ -76,6 +76,11 @@ static void uv_transport_close(struct transport *base, uint32_t slot)
     uv_close((uv_handle_t *)&l->poll, on_closed);
 }
 
+static int uv_transport_socket(const struct transport *base, uint32_t slot)
+{
+    return ((const struct uv_transport *)base)->links[slot]->fd;
+}
+
 static void watch(struct link *l);
 
 static void on_connect_ready(struct link *l)
@@ -245,6 +250,7 @@ static const struct transport_ops uv_ops = {
     .send = uv_transport_send,
     .skip = uv_transport_skip,
     .close = uv_transport_close,
+    .socket = uv_transport_socket,
     .wait = uv_transport_wait,
 };
 

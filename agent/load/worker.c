@@ -202,9 +202,14 @@ static void make_connections(struct worker *w)
 enum err worker_new(struct worker **out, const struct worker_config *config, struct err_detail *d)
 {
     struct transport *transport = NULL;
-    enum err e = transport_new(&transport, config->options->backend, config->connections, d);
-    if (e != ERR_OK)
+    struct tls_config *tls = NULL;
+    enum err e = config->target->tls ? tls_config_new(&tls, &config->options->tls, d) : ERR_OK;
+    if (e == ERR_OK)
+        e = transport_new(&transport, config->options->backend, config->connections, d);
+    if (e != ERR_OK) {
+        tls_config_free(tls);
         return e;
+    }
     struct worker *w = mem_zalloc(1, sizeof *w);
     w->transport = transport;
     transport->sink = &sink;
@@ -214,7 +219,7 @@ enum err worker_new(struct worker **out, const struct worker_config *config, str
     w->requests = config->requests;
     w->turn = config->first_slot % w->requests->cycle_len;
     template_state_init(&w->template_state, config->index, w->options->threads, w->options->seed);
-    w->tls = config->tls;
+    w->tls = tls;
     w->may_skip = w->tls == NULL && w->target->unix_socket == NULL;
     w->shared = config->shared;
     w->index = config->index;
@@ -239,6 +244,7 @@ void worker_free(struct worker *w)
     transport_free(w->transport);
     for (uint32_t i = 0; i < w->conn_count; i++)
         conn_fini(&w->conns[i]);
+    tls_config_free(w->tls);
     free(w->conns);
     free(w->idle);
     free(w->quick);

@@ -60,10 +60,10 @@ struct worker {
     uint32_t idle_head;
     uint32_t idle_count;
 
-    const struct options *options; /* borrowed, as the next three */
+    const struct options *options; /* borrowed, as the next two */
     const struct target *target;
     const struct request_set *requests;
-    const struct tls_config *tls; /* NULL: plain HTTP */
+    struct tls_config *tls; /* NULL: plain HTTP */
     struct worker_shared *shared;
     struct worker_public public;
 
@@ -89,7 +89,6 @@ struct worker_config {
     const struct options *options;
     const struct target *target;
     const struct request_set *requests;
-    const struct tls_config *tls; /* NULL: plain HTTP */
     struct worker_shared *shared;
     uint32_t index;
     uint32_t connections;

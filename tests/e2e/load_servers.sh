@@ -152,7 +152,7 @@ for backend in $backends; do
     check 'a["failed"] == 0 and a["ok"] > 0' -- "$tls/" -c 2 -d 300ms --insecure --no-keepalive
     check 'a["failed"] == 0 and a["ok"] > 0' -- "$tls/post" -c 2 -d 300ms --insecure -b "@$www/large.bin"
     check 'r["warmup_errors"][0]["phase"] == "tls" and r["warmup_errors"][0]["cause"] == "verify"' -- "$tls/" -c 1 -d 100ms
-    check 'r["warmup_errors"][0]["cause"] == "verify"' -- "$tls/" -c 1 -d 100ms --ca "$lab/cert.pem" --server-name other.name
+    check 'r["warmup_errors"][0]["cause"] == "wrong_name"' -- "$tls/" -c 1 -d 100ms --ca "$lab/cert.pem" --server-name other.name
     check 'r["warmup_errors"][0]["phase"] == "tls"' -- "https://127.0.0.1:$nginx_port/" -c 1 -d 100ms --insecure
 done
 echo "all as expected"
