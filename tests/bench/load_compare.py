@@ -1,6 +1,8 @@
 """The measuring part of load_compare.sh.
 
 usage: load_compare.py cpu|backends|threads PROGRAM URL CONNECTIONS SECONDS PAIRS [TOOL]...
+       load_compare.py https PROGRAM URL CONNECTIONS SECONDS PAIRS keep|close [OPTION OF OURS]...
+       load_compare.py handshake_threads PROGRAM URL CONNECTIONS SECONDS PAIRS [OPTION OF OURS]...
        load_compare.py pacing RESULT.json
 """
 import json
@@ -44,7 +46,8 @@ def usage():
 def run(command, count, cpus="1"):
     """CPU microseconds a request: all, and user alone."""
     u0, s0 = usage()
-    out = subprocess.run(["taskset", "-c", cpus] + command, capture_output=True, text=True).stdout
+    pinned = (["taskset", "-c", cpus] if cpus else []) + command
+    out = subprocess.run(pinned, capture_output=True, text=True).stdout
     u1, s1 = usage()
     try:
         n = count(out)
@@ -80,6 +83,39 @@ def compare(name, mine, theirs, pairs):
     line(name, ours_all, theirs_all, ratios)
 
 
+def wrk(u, c, s, threads=1, close=False):
+    return (["wrk", f"-t{threads}", f"-c{c}", f"-d{s}s", *(["-H", "Connection: close"] if close else []), u], TOOLS["wrk"][1])
+
+
+def https(program, u, c, s, pairs, kind, more):
+    close = kind == "close"
+    name = "wrk, " + ("kept" if not close else "resumed" if "--tls-resume" in more else "full")
+    print(f"\n{c} connections, {u.rsplit('/', 1)[1]}, {pairs} alternating pairs of {s} s, medians")
+    compare(name, ours(program, u, c, s, *(["--no-keepalive"] if close else []), *more), wrk(u, c, s, close=close), pairs)
+
+
+def handshake_threads(program, u, c, s, pairs, more):
+    """Each tool against itself with one thread, and the two against each other, in turn within a pair."""
+    counts = (1, 2, 8)
+    cost = {(tool, t): [] for tool in ("ours", "wrk") for t in counts}
+    for _ in range(pairs):
+        for t in counts:
+            for tool, what in (("ours", ours(program, u, c, s, "--no-keepalive", "-t", str(t), *more)), ("wrk", wrk(u, c, s, t, True))):
+                r = run(*what, cpus=None)
+                if r is None:
+                    print(f"  {tool} gave no result with {t} threads")
+                    return
+                cost[tool, t].append(r[0])
+    for tool in ("ours", "wrk"):
+        for t in counts:
+            against_one = statistics.median(x / y for x, y in zip(cost[tool, t], cost[tool, 1]))
+            print(f"  {tool:5} {t} threads {statistics.median(cost[tool, t]):7.1f} us a hand-shake and request"
+                  f" ({min(cost[tool, t]):.1f} to {max(cost[tool, t]):.1f}), {against_one:.2f} x that of one thread")
+    for t in counts:
+        ratios = [x / y for x, y in zip(cost["wrk", t], cost["ours", t])]
+        print(f"  {t} threads: ours does {statistics.median(ratios):.2f} x wrk's per CPU-second (pairs {min(ratios):.2f} to {max(ratios):.2f})")
+
+
 def main():
     kind = sys.argv[1]
     if kind == "pacing":
@@ -92,7 +128,11 @@ def main():
         return
     program, url = sys.argv[2], sys.argv[3]
     c, s, pairs = int(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6])
-    if kind == "backends":
+    if kind == "https":
+        https(program, url, c, s, pairs, sys.argv[7], sys.argv[8:])
+    elif kind == "handshake_threads":
+        handshake_threads(program, url, c, s, pairs, sys.argv[7:])
+    elif kind == "backends":
         compare("libuv", ours(program, url, c, s, "--backend", "io_uring"), ours(program, url, c, s, "--backend", "libuv"), pairs)
     elif kind == "threads":
         rates = []

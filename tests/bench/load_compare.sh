@@ -18,6 +18,11 @@ port=$(free_port)
 mkdir "$lab/www"
 head -c 100000 /dev/urandom >"$lab/www/large.bin"
 chmod -R a+rX "$lab"
+# A server that lets sessions go on, and one that never does: wrk, given the chance, resumes without being asked.
+tls_port=$(free_port)
+fresh_port=$(free_port)
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$lab/key.pem" -out "$lab/cert.pem" -days 2 \
+    -subj /CN=localhost -addext 'subjectAltName=DNS:localhost,IP:127.0.0.1' 2>/dev/null
 cat >"$lab/nginx.conf" <<CONF
 daemon off; worker_processes 1; pid $lab/nginx.pid; error_log $lab/nginx.err; worker_rlimit_nofile 40000;
 $([ "$(id -u)" -eq 0 ] && echo 'user root;')
@@ -25,11 +30,17 @@ events { worker_connections 20000; }
 http {
     access_log off; keepalive_requests 1000000000;
     client_body_temp_path $lab/t1; proxy_temp_path $lab/t2; fastcgi_temp_path $lab/t3; uwsgi_temp_path $lab/t4; scgi_temp_path $lab/t5;
+    ssl_certificate $lab/cert.pem; ssl_certificate_key $lab/key.pem; ssl_protocols TLSv1.2 TLSv1.3;
     server { listen 127.0.0.1:$port backlog=8192; root $lab/www; location = /small { return 200 "hello, world\n"; } }
+    server { listen 127.0.0.1:$tls_port ssl backlog=8192; root $lab/www; location = /small { return 200 "hello, world\n"; } }
+    server { listen 127.0.0.1:$fresh_port ssl backlog=8192; ssl_session_tickets off; ssl_session_cache off;
+             location = /small { return 200 "hello, world\n"; } }
 }
 CONF
 start taskset -c 0 nginx -c "$lab/nginx.conf" -e "$lab/nginx.err"
 await_port "$port"
+await_port "$tls_port"
+await_port "$fresh_port"
 ulimit -n 20000 2>/dev/null || :
 at=http://127.0.0.1:$port
 
@@ -37,6 +48,26 @@ python3 "$here/load_compare.py" cpu "$load" "$at/small" 100 "$seconds" "$pairs"
 python3 "$here/load_compare.py" cpu "$load" "$at/small" 500 "$seconds" "$pairs" wrk
 python3 "$here/load_compare.py" cpu "$load" "$at/small" 10 "$seconds" "$pairs" wrk
 python3 "$here/load_compare.py" cpu "$load" "$at/large.bin" 10 "$seconds" "$pairs" wrk
+
+# The same suite for both, TLS 1.3; ours checks the certificate, wrk does not.
+suite="--tls-min 1.3 --tls-ciphers TLS_AES_256_GCM_SHA384 --ca $lab/cert.pem"
+echo
+echo "https: requests on kept connections, then a new hand-shake for each request: full ones, resumed ones"
+# shellcheck disable=SC2086  # a list of words
+for c in 10 100; do
+    python3 "$here/load_compare.py" https "$load" "https://localhost:$tls_port/small" $c "$seconds" "$pairs" keep $suite
+done
+# shellcheck disable=SC2086
+python3 "$here/load_compare.py" https "$load" "https://localhost:$tls_port/large.bin" 10 "$seconds" "$pairs" keep $suite
+# shellcheck disable=SC2086
+python3 "$here/load_compare.py" https "$load" "https://localhost:$fresh_port/small" 100 "$seconds" "$pairs" close $suite
+# shellcheck disable=SC2086
+python3 "$here/load_compare.py" https "$load" "https://localhost:$tls_port/small" 100 "$seconds" "$pairs" close --tls-resume $suite
+
+echo
+echo "CPU of a full hand-shake with 1, 2 and 8 threads, on all CPUs"
+# shellcheck disable=SC2086
+python3 "$here/load_compare.py" handshake_threads "$load" "https://localhost:$fresh_port/small" 64 "$seconds" "$pairs" $suite
 
 echo
 echo "back-ends, requests per CPU-second of io_uring by libuv (100 connections, small)"
