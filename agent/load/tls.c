@@ -135,11 +135,14 @@ void tls_memory_fini(struct tls_memory *m)
     m->session = NULL;
 }
 
-/* The newest session that the server has offered to go on with. */
+/* The newest session that the server has offered to go on with; none after a failure. */
 static void remember(struct tls *t)
 {
     SSL_SESSION *session = SSL_get1_session(t->ssl);
-    if (t->failure.text[0] != '\0' || session == NULL || SSL_SESSION_is_resumable(session) != 1) {
+    bool failed = t->failure.text[0] != '\0';
+    if (failed)
+        tls_memory_fini(t->memory);
+    if (failed || session == NULL || SSL_SESSION_is_resumable(session) != 1) {
         SSL_SESSION_free(session);
         return;
     }
