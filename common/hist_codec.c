@@ -1,5 +1,6 @@
 #include "common/hist.h"
 
+#include "common/base64.h"
 #include "common/mem.h"
 
 #include <zlib.h>
@@ -66,57 +67,6 @@ static size_t get_varint(const uint8_t *p, size_t len, int64_t *out)
     return 0;
 }
 
-static const char base64_letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static enum err append_base64(const uint8_t *p, size_t len, struct buf *out)
-{
-    size_t chars = (len + 2) / 3 * 4;
-    char *text = mem_alloc(chars + 1);
-    char *t = text;
-    for (size_t i = 0; i < len; i += 3) {
-        uint32_t v = (uint32_t)p[i] << 16;
-        if (i + 1 < len)
-            v |= (uint32_t)p[i + 1] << 8;
-        if (i + 2 < len)
-            v |= p[i + 2];
-        *t++ = base64_letters[v >> 18];
-        *t++ = base64_letters[v >> 12 & 63];
-        *t++ = i + 1 < len ? base64_letters[v >> 6 & 63] : '=';
-        *t++ = i + 2 < len ? base64_letters[v & 63] : '=';
-    }
-    enum err e = buf_append(out, text, chars);
-    free(text);
-    return e;
-}
-
-/* Strict: whole groups of four, padding only at the end. False for anything else. */
-static bool read_base64(const char *text, size_t len, uint8_t *out, size_t *out_len)
-{
-    if (len % 4 != 0)
-        return false;
-    size_t n = 0;
-    for (size_t i = 0; i < len; i += 4) {
-        uint32_t v = 0;
-        size_t pad = 0;
-        for (size_t k = 0; k < 4; k++) {
-            char c = text[i + k];
-            const char *at = c != '\0' ? strchr(base64_letters, c) : NULL;
-            if (c == '=' && i + 4 == len && k >= 2)
-                pad++;
-            else if (at == NULL || pad != 0)
-                return false;
-            v = v << 6 | (at != NULL ? (uint32_t)(at - base64_letters) : 0);
-        }
-        out[n++] = (uint8_t)(v >> 16);
-        if (pad < 2)
-            out[n++] = (uint8_t)(v >> 8);
-        if (pad < 1)
-            out[n++] = (uint8_t)v;
-    }
-    *out_len = n;
-    return true;
-}
-
 static size_t encode_plain(const struct hist *h, uint8_t *out)
 {
     size_t n = HEADER_BYTES;
@@ -150,7 +100,9 @@ enum err hist_encode(const struct hist *h, struct buf *out)
     must(compress2(packed + 8, &packed_len, plain, plain_len, Z_DEFAULT_COMPRESSION) == Z_OK);
     put_u32(packed, COOKIE_COMPRESSED);
     put_u32(packed + 4, (uint32_t)packed_len);
-    enum err e = append_base64(packed, 8 + packed_len, out);
+    char *text = mem_alloc(BASE64_CHARS(8 + packed_len) + 1);
+    enum err e = buf_append(out, text, base64_encode(packed, 8 + packed_len, text));
+    free(text);
     free(packed);
     free(plain);
     return e;
@@ -221,10 +173,11 @@ enum err hist_decode(struct hist *h, const char *text, size_t len, struct err_de
     hist_clear(h);
     if (len > HIST_TEXT_BYTES_MAX)
         return err_set(d, ERR_TOO_BIG, "histogram: %zu characters, at most %u", len, HIST_TEXT_BYTES_MAX);
-    uint8_t *bytes = mem_alloc(len / 4 * 3 + 3);
+    uint8_t *bytes = mem_alloc(BASE64_BYTES(len));
     size_t byte_len = 0;
-    enum err e = read_base64(text, len, bytes, &byte_len) ? decode_bytes(h, bytes, byte_len, d)
-                                                          : err_set(d, ERR_INVALID, "histogram: not base64");
+    enum err e = base64_decode(text, len, bytes, &byte_len)
+                     ? decode_bytes(h, bytes, byte_len, d)
+                     : err_set(d, ERR_INVALID, "histogram: not base64");
     free(bytes);
     if (e != ERR_OK)
         hist_clear(h);

@@ -1,12 +1,12 @@
 #include "controller/experiment/experiment_reader.h"
 
+#include "common/base64.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <mbedtls/base64.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,8 +168,8 @@ static void read_body_base64(struct experiment_reader *r, const struct json_valu
     size_t len = 0;
     if (!reader_get_text(r, v, LIMIT_RESOLVED_BYTES, &text))
         return;
-    out->data = mem_alloc(strlen(text));
-    if (mbedtls_base64_decode(out->data, strlen(text), &len, (const unsigned char *)text, strlen(text)) != 0)
+    out->data = mem_alloc(BASE64_BYTES(strlen(text)));
+    if (!base64_decode(text, strlen(text), out->data, &len))
         reader_problem(r, v, "is not base64");
     else if (len > READER_BODY_BYTES)
         reader_problem(r, v, "has %zu bytes, at most %u are allowed", len, READER_BODY_BYTES);

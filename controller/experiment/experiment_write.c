@@ -1,10 +1,10 @@
 #include "controller/experiment/experiment_reader.h"
 
+#include "common/base64.h"
 #include "common/json_write.h"
 #include "common/mem.h"
 
 #include <inttypes.h>
-#include <mbedtls/base64.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,11 +125,8 @@ static void write_body(struct json_writer *w, const struct msg_bytes *body)
         free(text);
         return;
     }
-    size_t size = body->len / 3 * 4 + 8;
-    size_t len = 0;
-    char *text = mem_alloc(size);
-    must(mbedtls_base64_encode((unsigned char *)text, size, &len, body->data, body->len) == 0);
-    json_write_text(w, "body_base64", text, len);
+    char *text = mem_alloc(BASE64_CHARS(body->len) + 1);
+    json_write_text(w, "body_base64", text, base64_encode(body->data, body->len, text));
     free(text);
 }
 
