@@ -5,6 +5,7 @@
 #include "common/limits.h"
 #include "common/mem.h"
 #include "common/parse.h"
+#include "proto/libraries.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ enum {
 
 static const struct args_option top_options[] = {
     {'h', "help", NULL, "this text"},
-    {OPT_VERSION, "version", NULL, "the build, and nothing else"},
+    {OPT_VERSION, "version", NULL, "its version and those of its libraries"},
 };
 
 static const struct args_option run_options[] = {
@@ -273,7 +274,8 @@ enum err invocation_parse(int argc, char **argv, struct invocation *o, struct er
     }
     if (strcmp(word, "--version") == 0) {
         o->command = INVOCATION_VERSION;
-        printf("splitbench-agent %s\n", SPLITBENCH_BUILD);
+        struct library own[PROTO_LIBRARIES_MAX];
+        libraries_print_version("splitbench-agent", own, proto_libraries(own));
         return ERR_OK;
     }
     enum err e;

@@ -102,6 +102,11 @@ const char *json_path(const struct json_value *v, char *out, size_t size)
     return out;
 }
 
+const char *json_library_version(void)
+{
+    return cJSON_Version();
+}
+
 const char *json_kind_text(enum json_kind k)
 {
     static const char *const texts[] = {

@@ -55,6 +55,9 @@ NODISCARD enum err json_parse(const char *text, size_t len, const struct json_op
                               struct json_value **out, struct err_detail *d);
 void json_free(struct json_value *v);
 
+/* Of the library behind it, from a buffer of that library's: the main thread. */
+const char *json_library_version(void);
+
 /* "targets[0].start" into `out` (JSON_PATH_BYTES is plenty; longer ones are cut). "" for the root. Returns
  * `out`. */
 const char *json_path(const struct json_value *v, char *out, size_t size);

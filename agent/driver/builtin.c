@@ -17,12 +17,25 @@
 
 static const char *const version_arguments[] = {"--version", NULL};
 
-/* The output is one line, "splitbench-load VERSION". */
+/* From the end of a line on: further lines, each behind two blanks. */
+static bool is_library_list(const char *p, const char *end)
+{
+    while (end - p > 2 && memcmp(p, "\n  ", 3) == 0) {
+        p = memchr(p + 1, '\n', (size_t)(end - p) - 1);
+        if (p == NULL)
+            return true;
+    }
+    return end - p <= 1; /* the last line break */
+}
+
+/* The output's first line is "splitbench-load VERSION"; its libraries follow. */
 static enum err prove(const char *output, size_t len, char **generator, struct err_detail *d)
 {
     static const char before[] = PROGRAM_NAME " ";
-    size_t line = len > 0 && output[len - 1] == '\n' ? len - 1 : len;
-    bool good = line > sizeof before - 1 && line < 100 && memcmp(output, before, sizeof before - 1) == 0;
+    const char *end = memchr(output, '\n', len);
+    size_t line = end != NULL ? (size_t)(end - output) : len;
+    bool good = line > sizeof before - 1 && line < 100 && memcmp(output, before, sizeof before - 1) == 0 &&
+                is_library_list(output + line, output + len);
     for (size_t i = sizeof before - 1; good && i < line; i++)
         good = output[i] > 0x20 && output[i] < 0x7f;
     if (!good)

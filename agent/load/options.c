@@ -1,8 +1,10 @@
 #include "agent/load/options.h"
 
 #include "agent/load/timeline.h"
+#include "agent/load/transport.h"
 #include "common/args.h"
 #include "common/clock.h"
+#include "common/libraries.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
@@ -329,6 +331,12 @@ static void print_help(void)
          "3 nothing could connect.");
 }
 
+static void print_version(void)
+{
+    const struct library liburing = {"liburing", transport_uring_version()};
+    libraries_print_version("splitbench-load", &liburing, 1);
+}
+
 enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d)
 {
     *o = (struct options){.connections = 100,
@@ -350,7 +358,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv, stru
         if (r != NULL && r->kind == HELP)
             print_help();
         else if (r != NULL && r->kind == VERSION)
-            puts("splitbench-load " SPLITBENCH_BUILD);
+            print_version();
         else if (r == NULL || take_option(o, r, a.value, d) != ERR_OK)
             result = OPTIONS_BAD;
         if (r != NULL && (r->kind == HELP || r->kind == VERSION))

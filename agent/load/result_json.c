@@ -1,9 +1,12 @@
 #include "agent/load/result_json.h"
 
+#include "agent/load/transport.h"
 #include "common/clock.h"
 #include "common/json_write.h"
+#include "common/libraries.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* An absolute instant, ns: always a string, because readers use doubles. */
 static void put_instant(struct json_writer *j, const char *key, uint64_t ns)
@@ -202,6 +205,14 @@ static void put_verdict(struct json_writer *j, const struct audit_verdict *v)
     json_write_close(j);
 }
 
+static void put_libraries(struct json_writer *j)
+{
+    const struct library liburing = {"liburing", transport_uring_version()};
+    char *text = libraries_text(&liburing, 1);
+    json_write_string(j, "libraries", text);
+    free(text);
+}
+
 enum err result_json(struct buf *out, const struct run_result *r, const struct run_plan *plan,
                      const struct calibration *calibration)
 {
@@ -214,6 +225,7 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct r
     json_write_object(&j, NULL);
     json_write_string(&j, "format", RESULT_FORMAT);
     json_write_string(&j, "version", SPLITBENCH_BUILD);
+    put_libraries(&j);
     json_write_string(&j, "url", t->url);
     json_write_string(&j, "mode", o->open_loop ? "open" : "closed");
     json_write_u64(&j, "connections", o->connections);

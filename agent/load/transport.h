@@ -56,6 +56,9 @@ NODISCARD enum err transport_new(struct transport **out, enum transport_kind kin
 NODISCARD enum err transport_uv_new(struct transport **out, uint32_t slots, struct err_detail *d);
 NODISCARD enum err transport_uring_new(struct transport **out, uint32_t slots, struct err_detail *d);
 
+/* Of the liburing that runs; of one that cannot say what it is older than. The main thread. */
+const char *transport_uring_version(void);
+
 static inline void transport_free(struct transport *t)
 {
     if (t != NULL)

@@ -367,6 +367,17 @@ static int add_buffers(struct uring_transport *t)
     return 0;
 }
 
+const char *transport_uring_version(void)
+{
+#ifdef IO_URING_CHECK_VERSION /* liburing 2.4 brings it together with the functions: its CHANGELOG */
+    static char text[32];
+    snprintf(text, sizeof text, "%d.%d", io_uring_major_version(), io_uring_minor_version());
+    return text;
+#else
+    return "before 2.4";
+#endif
+}
+
 enum err transport_uring_new(struct transport **out, uint32_t slots, struct err_detail *d)
 {
     struct uring_transport *t = mem_zalloc(1, sizeof *t);

@@ -2,6 +2,8 @@
 
 #include "common/parse.h"
 #include "common/streams.h"
+#include "controller/store/store.h"
+#include "proto/libraries.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +29,14 @@ static void print_usage(void)
            "                              3 infrastructure\n");
 }
 
+static void print_version(void)
+{
+    struct library own[PROTO_LIBRARIES_MAX + 1];
+    size_t count = proto_libraries(own);
+    own[count++] = (struct library){"SQLite", store_library_version()};
+    libraries_print_version("splitbench", own, count);
+}
+
 static const struct cli_command *find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
@@ -50,7 +60,7 @@ static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "--version") == 0) {
-        puts("splitbench " SPLITBENCH_BUILD);
+        print_version();
         return CLI_EXIT_OK;
     }
     bool help = strcmp(name, "help") == 0;

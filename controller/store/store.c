@@ -227,6 +227,11 @@ enum err store_open(const char *path, bool read_only, struct store **out, struct
     return ERR_OK;
 }
 
+const char *store_library_version(void)
+{
+    return sqlite3_libversion();
+}
+
 void store_close(struct store *s)
 {
     if (s == NULL)

@@ -45,6 +45,9 @@ const char *store_placement_name(enum store_placement p);
 NODISCARD enum err store_open(const char *path, bool read_only, struct store **out, struct err_detail *d);
 void store_close(struct store *s);
 
+/* Of the SQLite that runs. Any thread. */
+const char *store_library_version(void);
+
 struct store_job {
     char *id;
     char *name;

@@ -259,6 +259,9 @@ static void test_program_proves_itself(void **state)
     assert_int_equal(prove("splitbench-load 0.1.0\n", &generator), ERR_OK);
     assert_string_equal(generator, "splitbench-load 0.1.0");
     free(generator);
+    assert_int_equal(prove("splitbench-load 0.2.0\n  liburing 2.9\n  libuv 1.50.0\n", &generator), ERR_OK);
+    assert_string_equal(generator, "splitbench-load 0.2.0");
+    free(generator);
     static const char *const others[] = {"",
                                          "\n",
                                          "splitbench-load",
@@ -266,6 +269,8 @@ static void test_program_proves_itself(void **state)
                                          "wrk 4.1.0 [epoll]\n",
                                          "splitbench-load 0.1.0 and more\n",
                                          "splitbench-load 0.1.0\nsecond line\n",
+                                         "splitbench-load 0.1.0\n  zlib 1\nthird line\n",
+                                         "splitbench-load 0.1.0\n\n",
                                          "splitbench-loader 1\n",
                                          "splitbench-load \x1b[2J\n"};
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
