@@ -3,6 +3,7 @@
 #include "common/buf.h"
 #include "common/mem.h"
 #include "common/parse.h"
+#include "proto/libraries.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -155,6 +156,8 @@ enum err host_read(const char *root, struct msg_host *out, struct err_detail *d)
     cap_text(out->os);
     cap_text(out->cpu_model);
     out->address = mem_strdup("");
+    struct library own[PROTO_LIBRARIES_MAX];
+    out->libraries = libraries_text(own, proto_libraries(own));
     cpu_set_t set;
     CPU_ZERO(&set);
     char list[CPU_LIST_BYTES] = "";

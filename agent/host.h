@@ -2,7 +2,7 @@
 #define AGENT_HOST_H
 /*
  * What this machine is, read once at the start and told in every HELLO: name, boot, kernel, system,
- * processor, usable CPUs, memory. No state; any thread.
+ * processor, usable CPUs, memory, the libraries that run here. No state; the main thread.
  */
 #include "proto/msg.h"
 

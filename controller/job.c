@@ -269,6 +269,7 @@ static void copy_host(const struct fleet_host *from, struct run_host *to)
                                       .cpu_model = mem_strdup(msg_text(f->cpu_model)),
                                       .address = mem_strdup(msg_text(f->address)),
                                       .cpu_list = mem_strdup(msg_text(f->cpu_list)),
+                                      .libraries = mem_strdup(msg_text(f->libraries)),
                                       .cpus = f->cpus,
                                       .memory_bytes = f->memory_bytes}};
     to->facts.labels.items = mem_zalloc(f->labels.count + 1, sizeof(char *));

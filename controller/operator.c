@@ -425,6 +425,7 @@ static enum err write_hosts(const struct server *s, struct buf *out)
         json_write_string(&w, "kernel", msg_text(a.facts->kernel));
         json_write_string(&w, "os", msg_text(a.facts->os));
         json_write_string(&w, "build", a.build);
+        json_write_string(&w, "libraries", msg_text(a.facts->libraries)[0] ? a.facts->libraries : NULL);
         write_labels(&w, a.facts);
         json_write_close(&w);
     }

@@ -41,6 +41,7 @@ void msg_host_fini(struct msg_host *h)
     free(h->address);
     free(h->cpu_list);
     mem_free_strings(&h->labels.items, &h->labels.count);
+    free(h->libraries);
     memset(h, 0, sizeof *h);
 }
 

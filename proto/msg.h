@@ -72,6 +72,7 @@ struct msg_host {
     char *cpu_list; /* "0-7": the agent's own affinity */
     uint64_t memory_bytes;
     struct msg_strings labels; /* "hardware=i7-13700k" */
+    char *libraries; /* "nng 1.5.2, libuv 1.44.2": what runs there; "" = an agent that does not say */
 };
 
 struct msg_hello {
@@ -500,7 +501,7 @@ struct msg_watched {
     X(STATUS)      /* jobs (or one job), as controller/status.h writes them */                               \
     X(HOSTS)       /* agents: {"format":"splitbench-hosts/1","hosts":[{"name","connected","job","address",   \
                       "hostname","boot_id","cpu_model","cpus","memory_bytes","kernel","os","build",          \
-                      "labels":{}}]} */                                                                      \
+                      "libraries","labels":{}}]} */                                                          \
     X(REPORT_JSON) /* of a job; "" = the newest */                                                           \
     X(REPORT_TEXT) /* number: columns of the terminal, 0 = 80 */                                             \
     X(CANCEL)                                                                                                \

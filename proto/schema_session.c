@@ -12,6 +12,7 @@ static const struct schema_field host_fields[] = {
     F_TEXT(cpu_model, PROSE, 256), F_TEXT(address, ANY, 255),
     F_U32(cpus, 0, 65536),         F_TEXT(cpu_list, ANY, 4096),
     F_COUNT(memory_bytes),         F_STRINGS(labels, ANY, MSG_LABELS_MAX, 16384),
+    F_TEXT(libraries, PROSE, 256),
 };
 static const struct schema schema_host = SCHEMA_OF(OURS, host__descriptor, host_fields);
 #undef OURS

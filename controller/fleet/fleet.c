@@ -55,6 +55,7 @@ static void copy_facts(struct fleet_agent *a, const struct msg_host *from)
     mem_set_string(&to->cpu_model, msg_text(from->cpu_model));
     mem_set_string(&to->address, msg_text(from->address));
     mem_set_string(&to->cpu_list, msg_text(from->cpu_list));
+    mem_set_string(&to->libraries, msg_text(from->libraries));
     to->cpus = from->cpus;
     to->memory_bytes = from->memory_bytes;
     mem_free_strings(&to->labels.items, &to->labels.count);

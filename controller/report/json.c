@@ -139,6 +139,7 @@ static void put_hosts(struct json_writer *w, const struct report *r)
         json_write_string(w, "boot_id", h->facts.boot_id);
         json_write_string(w, "kernel", h->facts.kernel);
         json_write_string(w, "os", h->facts.os);
+        put_optional(w, "libraries", h->facts.libraries);
         json_write_string(w, "cpu_model", h->facts.cpu_model);
         json_write_u64(w, "cpus", h->facts.cpus);
         json_write_string(w, "cpu_list", h->facts.cpu_list);

@@ -142,21 +142,60 @@ static void put_design(struct page *p)
                               plural(p->r->attempts_invalid)));
 }
 
-/* The machines: only the newest of each part; older ones that figures come from are in the warnings. */
+/* Only the newest of each part is shown; older ones that figures come from are in the warnings. */
+static bool is_newest(const struct store_results *results, size_t host)
+{
+    const struct store_read_host *h = &results->hosts[host];
+    for (size_t i = host + 1; i < results->host_count; i++)
+        if (results->hosts[i].ordinal == h->ordinal && strcmp(results->hosts[i].role, h->role) == 0)
+            return false;
+    return true;
+}
+
+static char *role_text(const struct store_read_host *h)
+{
+    return h->ordinal != 0 ? mem_printf("%s %u", h->role, h->ordinal + 1) : mem_strdup(h->role);
+}
+
+/* The libraries that ran: each list once, with the parts that ran it before it. */
+static void put_libraries(struct page *p)
+{
+    const struct store_results *results = &p->r->results;
+    const char *lead = "libraries";
+    bool *told = mem_zalloc(results->host_count, sizeof(*told));
+    for (size_t i = 0; i < results->host_count; i++) {
+        const char *list = results->hosts[i].facts.libraries;
+        if (told[i] || !is_newest(results, i))
+            continue;
+        char *roles = role_text(&results->hosts[i]);
+        for (size_t j = i + 1; j < results->host_count; j++) {
+            if (!is_newest(results, j) || strcmp(results->hosts[j].facts.libraries, list) != 0)
+                continue;
+            char *role = role_text(&results->hosts[j]);
+            char *both = mem_printf("%s, %s", roles, role);
+            free(role);
+            free(roles);
+            roles = both;
+            told[j] = true;
+        }
+        wrap_owned(p, lead, 12,
+                   mem_printf("%s: %s", roles, list[0] != '\0' ? list : "unknown, the agent did not say"));
+        lead = "";
+        free(roles);
+    }
+    free(told);
+}
+
 static void put_hosts(struct page *p)
 {
     const struct store_results *results = &p->r->results;
     for (size_t i = 0; i < results->host_count; i++) {
         const struct store_read_host *h = &results->hosts[i];
         const struct store_read_host *same = NULL;
-        bool newest = true;
-        for (size_t j = i + 1; j < results->host_count; j++)
-            newest = newest && (results->hosts[j].ordinal != h->ordinal ||
-                                strcmp(results->hosts[j].role, h->role) != 0);
         for (size_t j = 0; j < i && h->facts.boot_id[0] != '\0'; j++)
             if (strcmp(results->hosts[j].facts.boot_id, h->facts.boot_id) == 0)
                 same = &results->hosts[j];
-        if (!newest)
+        if (!is_newest(results, i))
             continue;
         char memory[UNITS_TEXT_BYTES];
         char *where = same != NULL
@@ -165,7 +204,7 @@ static void put_hosts(struct page *p)
                                        h->facts.hostname, h->facts.cpu_model, h->facts.cpus,
                                        h->facts.cpu_list, units_bytes((double)h->facts.memory_bytes, memory),
                                        h->facts.os, h->facts.kernel);
-        char *role = h->ordinal != 0 ? mem_printf("%s %u", h->role, h->ordinal + 1) : mem_strdup(h->role);
+        char *role = role_text(h);
         wrap_owned(p, role, 12, where);
         free(role);
     }
@@ -197,6 +236,7 @@ static void put_top(struct page *p)
     if (!has_placement(p->r))
         wrap(p, "placement", 12, is_over(p->r) ? "none: it never had its hosts" : "not placed yet");
     put_hosts(p);
+    put_libraries(p);
     put_design(p);
 }
 

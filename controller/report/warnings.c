@@ -160,6 +160,10 @@ static void warn_of_pair(struct report *r, const struct store_read_host *a, cons
     else if (!kernel)
         warn(r, "MIXED: %s ran kernel %s for some rounds and %s for others.", a->agent, a->facts.kernel,
              b->facts.kernel);
+    else if (a->facts.libraries[0] != '\0' && b->facts.libraries[0] != '\0' &&
+             strcmp(a->facts.libraries, b->facts.libraries) != 0)
+        warn(r, "MIXED: %s ran %s for some rounds and %s for others.", a->agent, a->facts.libraries,
+             b->facts.libraries);
     else if (strcmp(a->facts.boot_id, b->facts.boot_id) != 0)
         warn(r, "%s was rebooted between rounds.", a->agent);
 }

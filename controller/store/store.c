@@ -54,8 +54,8 @@ static enum err execute(struct store *s, const char *sql, struct err_detail *d)
     return rc == SQLITE_OK ? ERR_OK : store_failed(s, sqlite3_extended_errcode(s->db), d);
 }
 
-/* What the file is: `*empty` when it holds nothing yet; refused when it is not a store of this schema. */
-static enum err inspect(struct store *s, bool *empty, struct err_detail *d)
+/* Schema version of the file, 0 when it holds nothing yet; refused when it is no store, or a newer one. */
+static enum err inspect(struct store *s, int64_t *out, struct err_detail *d)
 {
     int64_t mark = 0;
     int64_t version = 0;
@@ -67,8 +67,8 @@ static enum err inspect(struct store *s, bool *empty, struct err_detail *d)
         e = read_integer(s, "SELECT count(*) FROM sqlite_schema", &tables, d);
     if (e != ERR_OK)
         return e;
-    *empty = mark == 0 && version == 0 && tables == 0;
-    if (*empty)
+    *out = version;
+    if (mark == 0 && version == 0 && tables == 0)
         return ERR_OK;
     if (mark != STORE_APPLICATION_ID)
         return err_set(d, ERR_INVALID, "%s: a SQLite database of another program, not a splitbench store",
@@ -84,16 +84,19 @@ static enum err inspect(struct store *s, bool *empty, struct err_detail *d)
     return ERR_OK;
 }
 
-/* Two programs may create the same file at once: the second finds it made. */
-static enum err create_schema(struct store *s, struct err_detail *d)
+/* Two programs may create or upgrade the same file at once: the second finds it done. */
+static enum err bring_up(struct store *s, struct err_detail *d)
 {
     enum err e = store_begin(s, d);
     if (e != ERR_OK)
         return e;
-    bool empty = false;
-    e = inspect(s, &empty, d);
-    if (e == ERR_OK && empty)
+    int64_t version = 0;
+    e = inspect(s, &version, d);
+    if (e == ERR_OK && version == 0)
         e = execute(s, store_schema_sql, d);
+    else
+        for (; e == ERR_OK && version < STORE_SCHEMA_VERSION; version++)
+            e = execute(s, store_upgrade_sql[version], d);
     return store_end(s, e, d);
 }
 
@@ -134,10 +137,10 @@ static enum err use_wal(struct store *s, struct err_detail *d)
 }
 
 /* As inspect, of one moment: another program may be making the file. */
-static enum err inspect_now(struct store *s, bool *empty, struct err_detail *d)
+static enum err inspect_now(struct store *s, int64_t *version, struct err_detail *d)
 {
     enum err e = store_begin_read(s, d);
-    return e != ERR_OK ? e : store_end(s, inspect(s, empty, d), d);
+    return e != ERR_OK ? e : store_end(s, inspect(s, version, d), d);
 }
 
 static enum err set_up(struct store *s, struct err_detail *d)
@@ -145,17 +148,18 @@ static enum err set_up(struct store *s, struct err_detail *d)
     (void)sqlite3_extended_result_codes(s->db, 1);
     (void)sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
     enum err e = execute(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;", d);
-    bool empty = false;
+    int64_t version = 0;
     if (e == ERR_OK)
-        e = inspect_now(s, &empty, d);
+        e = inspect_now(s, &version, d);
     if (e != ERR_OK)
         return e;
+    if (s->read_only && version == 0)
+        return err_set(d, ERR_INVALID, "%s: an empty file, no job was ever stored in it", s->path);
     if (s->read_only)
-        return empty ? err_set(d, ERR_INVALID, "%s: an empty file, no job was ever stored in it", s->path)
-                     : ERR_OK;
+        return version < STORE_SCHEMA_VERSION ? execute(s, store_disguise_sql[version], d) : ERR_OK;
     e = use_wal(s, d);
-    if (e == ERR_OK && empty)
-        e = create_schema(s, d);
+    if (e == ERR_OK && version < STORE_SCHEMA_VERSION)
+        e = bring_up(s, d);
     return e;
 }
 

@@ -37,7 +37,8 @@ enum store_placement {
 const char *store_placement_name(enum store_placement p);
 
 /*
- * Opens or creates (read_only: must exist; reads while another process writes). Refused with what to do:
+ * Opens or creates (read_only: must exist; reads while another process writes). A file of an older schema is
+ * brought up to this one when it may be written, and read as it is when not. Refused with what to do:
  * ERR_UNSUPPORTED a newer schema version; ERR_INVALID not a store, or damaged; ERR_NOT_FOUND; ERR_DENIED.
  * Any later call that writes may give ERR_FULL (nothing of that call is stored, all before is) or ERR_BUSY
  * (another process held the file for 10 s).

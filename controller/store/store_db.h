@@ -101,10 +101,14 @@ enum err store_failed(struct store *s, int rc, struct err_detail *d);
 
 /* "SPLB": the mark of a file that is a store. */
 #define STORE_APPLICATION_ID 0x53504c42
-#define STORE_SCHEMA_VERSION 1
+#define STORE_SCHEMA_VERSION 2
 
 /* Statements that make an empty file a store of STORE_SCHEMA_VERSION. */
 extern const char store_schema_sql[];
+/* By an older version: statements that make such a file one of the next version, for writing; and that make
+ * it read like one of STORE_SCHEMA_VERSION, for reading. */
+extern const char *const store_upgrade_sql[STORE_SCHEMA_VERSION];
+extern const char *const store_disguise_sql[STORE_SCHEMA_VERSION];
 
 extern const char *const store_state_words[STORE_JOB_STATE_COUNT];
 extern const char *const store_placement_words[STORE_PLACEMENT_COUNT];
@@ -122,6 +126,6 @@ void store_read_host_row(struct store_rows *r, struct store_read_host *out);
 void store_read_host_fini(struct store_read_host *host);
 #define STORE_HOST_COLUMNS                                                                                   \
     "id, role, ordinal, agent, hostname, boot_id, kernel, os, cpu_model, address, cpus, cpu_list,"           \
-    " memory_bytes, labels, put_wall_ns"
+    " memory_bytes, labels, put_wall_ns, libraries"
 
 #endif

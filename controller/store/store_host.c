@@ -52,6 +52,7 @@ void store_read_host_row(struct store_rows *r, struct store_read_host *out)
                 .cpu_list = store_column_text(r, 11),
                 .memory_bytes = store_column_u64(r, 12),
                 .labels = split_labels(store_column_text(r, 13)),
+                .libraries = store_column_text(r, 15),
             },
         .put_wall_ns = store_column_u64(r, 14),
     };
@@ -80,10 +81,15 @@ static bool same_host(const struct store_read_host *was, const struct store_host
     const struct msg_host *a = &was->facts;
     const struct msg_host *b = is->facts;
     const char *const pairs[][2] = {
-        {was->agent, is->agent},  {a->hostname, b->hostname},
-        {a->boot_id, b->boot_id}, {a->kernel, b->kernel},
-        {a->os, b->os},           {a->cpu_model, b->cpu_model},
-        {a->address, b->address}, {a->cpu_list, b->cpu_list},
+        {was->agent, is->agent},
+        {a->hostname, b->hostname},
+        {a->boot_id, b->boot_id},
+        {a->kernel, b->kernel},
+        {a->os, b->os},
+        {a->cpu_model, b->cpu_model},
+        {a->address, b->address},
+        {a->cpu_list, b->cpu_list},
+        {a->libraries, b->libraries},
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
         if (strcmp(pairs[i][0], msg_text(pairs[i][1])) != 0)
@@ -125,14 +131,14 @@ enum err store_put_host(struct store *s, const char *job, const struct store_hos
         e = store_run(
             s,
             "INSERT INTO hosts (job, role, ordinal, agent, hostname, boot_id, kernel, os, cpu_model, address,"
-            " cpus, cpu_list, memory_bytes, labels, put_wall_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-            "?,"
-            " ?, ?)",
+            " cpus, cpu_list, memory_bytes, labels, libraries, put_wall_ns)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             STORE_VALUES(store_text(job), store_text(host->role), store_u64(host->ordinal),
                          store_text(host->agent), store_text(f->hostname), store_text(f->boot_id),
                          store_text(f->kernel), store_text(f->os), store_text(f->cpu_model),
                          store_text(f->address), store_u64(f->cpus), store_text(f->cpu_list),
-                         store_u64(f->memory_bytes), store_text(labels.data), store_u64(clock_wall_ns())),
+                         store_u64(f->memory_bytes), store_text(labels.data), store_text(f->libraries),
+                         store_u64(clock_wall_ns())),
             d);
     e = store_end(s, e, d);
 out:

@@ -2,7 +2,7 @@
 
 /*
  * Times are ns: *_wall_ns since 1970 UTC, others monotonic on the host that measured. NULL = not known.
- * A change of this text needs a new STORE_SCHEMA_VERSION and a step in store.c that brings old files up.
+ * A change of this text needs a new STORE_SCHEMA_VERSION and a step below that brings old files up.
  */
 const char store_schema_sql[] =
     "CREATE TABLE jobs ("
@@ -38,7 +38,8 @@ const char store_schema_sql[] =
     " cpu_list TEXT NOT NULL,"
     " memory_bytes INTEGER NOT NULL,"
     " labels TEXT NOT NULL," /* key=value, one a line */
-    " put_wall_ns INTEGER NOT NULL) STRICT;"
+    " put_wall_ns INTEGER NOT NULL,"
+    " libraries TEXT NOT NULL DEFAULT '') STRICT;" /* '' = not known */
     "CREATE INDEX hosts_by_part ON hosts (job, role, ordinal, id);"
 
     /* One start of a target; with fresh_process window there are several in a round. */
@@ -173,4 +174,19 @@ const char store_schema_sql[] =
     "CREATE INDEX certificates_by_name ON certificates (name);"
 
     "PRAGMA application_id = 0x53504c42;"
-    "PRAGMA user_version = 1;";
+    "PRAGMA user_version = 2;";
+
+/* [version]: what makes a file of that schema one of the next. New columns come last, as here above. */
+const char *const store_upgrade_sql[STORE_SCHEMA_VERSION] = {
+    [1] = "ALTER TABLE hosts ADD COLUMN libraries TEXT NOT NULL DEFAULT '';"
+          "PRAGMA user_version = 2;",
+};
+
+/*
+ * [version]: what makes a file of that schema read like a current one when it may not be written: temporary
+ * views, which SQLite finds before the file's own tables of their names.
+ */
+const char *const store_disguise_sql[STORE_SCHEMA_VERSION] = {
+    [1] = "PRAGMA temp_store = MEMORY;" /* there may be nowhere to write */
+          "CREATE TEMP VIEW hosts AS SELECT *, '' AS libraries FROM main.hosts;",
+};

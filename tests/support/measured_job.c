@@ -57,6 +57,7 @@ struct msg_host measured_host_facts(const char *hostname, const char *cpu_model,
         .cpus = 8,
         .cpu_list = SAMPLE_TEXT("0-7"),
         .memory_bytes = UINT64_C(33285996544),
+        .libraries = SAMPLE_TEXT("nng 1.5.2, libuv 1.44.2"),
     };
 }
 

@@ -76,8 +76,8 @@ static void make_hello(struct msg *m, const struct identity *id, enum msg_role r
     h->name = mem_strdup(name);
     h->certificate_pem = mem_strdup(id != NULL ? id->cert_pem : "");
     h->incarnation = 1;
-    char **facts[] = {&h->host.hostname, &h->host.boot_id,   &h->host.kernel,
-                      &h->host.os,       &h->host.cpu_model, &h->host.cpu_list};
+    char **facts[] = {&h->host.hostname,  &h->host.boot_id,  &h->host.kernel,   &h->host.os,
+                      &h->host.cpu_model, &h->host.cpu_list, &h->host.libraries};
     for (size_t i = 0; i < ARRAY_LEN(facts); i++)
         *facts[i] = mem_strdup("x");
     h->host.cpus = 1;

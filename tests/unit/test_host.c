@@ -1,6 +1,7 @@
 /* Facts about a machine: from recorded trees, from this one, and with everything missing. */
 #include "agent/host.h"
 #include "common/mem.h"
+#include "proto/libraries.h"
 #include "tests/support/scratch.h"
 
 #include <fcntl.h>
@@ -123,6 +124,10 @@ static void test_this_machine(void **state)
     assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
     assert_int_equal(h.cpus, CPU_COUNT(&set));
     assert_string_not_equal(h.cpu_list, "");
+    struct library own[PROTO_LIBRARIES_MAX];
+    char *libraries = libraries_text(own, proto_libraries(own));
+    assert_string_equal(h.libraries, libraries);
+    free(libraries);
     msg_host_fini(&h);
 }
 

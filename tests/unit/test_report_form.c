@@ -122,6 +122,38 @@ static void test_json_has_everything(void **state)
     report_free(r);
 }
 
+static void expect_libraries(struct measured *m, const char *text_says, const char *json_says)
+{
+    struct report *r = measured_report(m);
+    char *text = reading_text(r, 100);
+    assert_says(text, text_says);
+    free(text);
+    struct buf out;
+    buf_init(&out, READING_BYTES_MAX);
+    assert_int_equal(report_write_json(r, &out), ERR_OK);
+    assert_says(out.data, json_says);
+    buf_fini(&out);
+    report_free(r);
+}
+
+static void test_libraries_are_told_once_each(void **state)
+{
+    struct measured *m = *state;
+    measured_add_job(m, 2);
+    expect_libraries(m, "\nlibraries   server, load: nng 1.5.2, libuv 1.44.2\ndesign ",
+                     "\"libraries\": \"nng 1.5.2, libuv 1.44.2\"");
+    struct msg_host facts = measured_host_facts("box2", "AMD", "b2");
+    facts.libraries = SAMPLE_TEXT("nng 1.10.0, libuv 1.50.0");
+    measured_put_host(m, "load", "gen1", facts);
+    expect_libraries(m,
+                     "\nlibraries   server: nng 1.5.2, libuv 1.44.2"
+                     "\n            load: nng 1.10.0, libuv 1.50.0\ndesign ",
+                     "\"libraries\": \"nng 1.10.0, libuv 1.50.0\"");
+    facts.libraries = NULL; /* an agent that does not know the question */
+    measured_put_host(m, "load", "gen1", facts);
+    expect_libraries(m, "\n            load: unknown, the agent did not say\n", "\"libraries\": null");
+}
+
 static void test_a_queued_job_has_no_placement(void **state)
 {
     struct measured *m = *state;
@@ -210,6 +242,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         REPORT_TEST(test_text_fits_its_width),
         REPORT_TEST(test_json_has_everything),
+        REPORT_TEST(test_libraries_are_told_once_each),
+        REPORT_TEST(test_libraries_are_told_once_each),
         REPORT_TEST(test_a_queued_job_has_no_placement),
         REPORT_TEST(test_failures_come_before_numbers),
         REPORT_TEST(test_a_verified_job_has_targets_only),

@@ -155,6 +155,34 @@ static void test_mixtures_are_not_silent(void **state)
     report_free(r);
 }
 
+/* Round 0 was measured on the host as measured_add_job puts it, round 1 after its libraries were `now`. */
+static void expect_upgrade(struct measured *m, const char *now, bool told)
+{
+    struct msg_host facts = measured_host_facts("box2", "AMD Ryzen 9 7950X 16-Core Processor", "b2");
+    facts.libraries = SAMPLE_TEXT(now);
+    measured_add_job(m, 2);
+    measured_add_all(m, 1);
+    measured_put_host(m, "load", "gen1", facts);
+    measured_add_run(m, 1, NGINX, NULL, NULL);
+    measured_add_attempt(m,
+                         (struct measured_attempt){.round = 1, .target = NGINX, .connections = 10, .ok = 10});
+    struct report *r = measured_report(m);
+    assert_int_equal(
+        reading_warns(r, "MIXED: gen1 ran nng 1.5.2, libuv 1.44.2 for some rounds and nng 1.10.0"), told);
+    assert_int_equal(reading_warns(r, "MIXED"), told);
+    report_free(r);
+}
+
+static void test_an_upgrade_between_rounds_is_told(void **state)
+{
+    expect_upgrade(*state, "nng 1.10.0, libuv 1.50.0", true);
+}
+
+static void test_unknown_libraries_are_not_others(void **state)
+{
+    expect_upgrade(*state, "", false);
+}
+
 static void test_shared_cpus_are_told(void **state)
 {
     struct measured *m = *state;
@@ -228,6 +256,8 @@ int main(void)
         REPORT_TEST(test_a_local_run_is_resumed_as_one),
         REPORT_TEST(test_retries_used_up),
         REPORT_TEST(test_mixtures_are_not_silent),
+        REPORT_TEST(test_an_upgrade_between_rounds_is_told),
+        REPORT_TEST(test_unknown_libraries_are_not_others),
         REPORT_TEST(test_shared_cpus_are_told),
         REPORT_TEST(test_a_busy_host_is_told),
         REPORT_TEST(test_lies_in_results_make_no_figure),

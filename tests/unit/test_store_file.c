@@ -27,6 +27,14 @@ static void write_at(const char *path, off_t at, const void *data, size_t len)
     close(fd);
 }
 
+static void read_at(const char *path, off_t at, void *data, size_t len)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, data, len, at), len);
+    close(fd);
+}
+
 static void expect_refused(struct place *p, bool read_only, enum err expected, const char *says)
 {
     struct store *s = NULL;
@@ -46,13 +54,15 @@ static void test_foreign_files_are_refused(void **state)
     assert_int_equal(stat(p->path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
 
+    char current[4]; /* its schema version */
+    read_at(p->path, 60, current, sizeof(current));
     /* The header of a SQLite file: user_version at 60, application_id at 68 (big-endian). */
-    write_at(p->path, 60, "\0\0\0\2", 4);
+    write_at(p->path, 60, "\0\0\0\x63", 4);
     expect_refused(p, false, ERR_UNSUPPORTED, "newer splitbench");
     expect_refused(p, true, ERR_UNSUPPORTED, "newer splitbench");
     write_at(p->path, 60, "\0\0\0\0", 4);
     expect_refused(p, false, ERR_INVALID, "version");
-    write_at(p->path, 60, "\0\0\0\1", 4);
+    write_at(p->path, 60, current, 4);
     write_at(p->path, 68, "GNU!", 4);
     expect_refused(p, false, ERR_INVALID, "another program");
     write_at(p->path, 68, "SPLB", 4);

@@ -154,7 +154,8 @@ static void test_runs_keep_the_hosts_they_ran_on(void **state)
                              .cpus = 8,
                              .cpu_list = SAMPLE_TEXT("0-7"),
                              .memory_bytes = 1u << 30,
-                             .labels = {labels, 2}};
+                             .labels = {labels, 2},
+                             .libraries = SAMPLE_TEXT("libuv 1.44.2, zlib 1.2.13")};
     struct store_host server = {.role = "server", .ordinal = 0, .agent = "sut1", .facts = &facts};
     struct store_host load = {.role = "load", .ordinal = 0, .agent = "gen1", .facts = &facts};
     place_add_job(p, "j");
@@ -167,17 +168,22 @@ static void test_runs_keep_the_hosts_they_ran_on(void **state)
     assert_int_equal(store_put_host(p->store, "j", &server, NULL), ERR_OK);
     assert_int_equal(store_set_placement(p->store, "j", STORE_PLACEMENT_SPLIT_HOSTS, NULL), ERR_OK);
     add_run(p->store, "j");
+    facts.libraries = SAMPLE_TEXT("libuv 1.50.0, zlib 1.2.13");
+    assert_int_equal(store_put_host(p->store, "j", &server, NULL), ERR_OK); /* an upgrade below the agent */
     assert_int_equal(store_put_host(p->store, "x", &server, NULL), ERR_NOT_FOUND);
 
     struct store_results r;
     assert_int_equal(store_read_results(p->store, "j", &r, NULL), ERR_OK);
-    assert_int_equal(r.host_count, 3);
+    assert_int_equal(r.host_count, 4);
     assert_string_equal(r.hosts[0].agent, "sut1");
     assert_string_equal(r.hosts[0].facts.cpu_model, "i7");
     assert_string_equal(r.hosts[0].facts.hostname, "box1");
     assert_int_equal(r.hosts[0].facts.labels.count, 2);
     assert_string_equal(r.hosts[0].facts.labels.items[1], "site=lab1");
+    assert_string_equal(r.hosts[0].facts.libraries, "libuv 1.44.2, zlib 1.2.13");
     assert_string_equal(r.hosts[2].agent, "sut2");
+    assert_string_equal(r.hosts[2].facts.libraries, "libuv 1.44.2, zlib 1.2.13");
+    assert_string_equal(r.hosts[3].facts.libraries, "libuv 1.50.0, zlib 1.2.13");
     assert_int_equal(r.runs[0].host_count, 2);
     assert_int_equal(r.runs[0].hosts[0], r.hosts[0].id);
     assert_int_equal(r.runs[0].placement, STORE_PLACEMENT_SPLIT_CPUS);
