@@ -380,7 +380,7 @@ static void fail_session(struct worker *w, struct conn *c)
 {
     const struct tls_failure *f = tls_failure_of(c->tls);
     if (tls_is_proven(c->tls) && conn_in_flight(c)) {
-        fail_request(w, c, FAULT_RECEIVE, f->cause, f->text);
+        fail_request(w, c, FAULT_RECEIVE, CAUSE_PROTOCOL, f->text);
     } else if (tls_is_proven(c->tls)) {
         reopen(w, c);
     } else if (conn_in_flight(c)) {
