@@ -74,8 +74,11 @@ void conn_flush(struct worker *w, struct conn *c)
 {
     const uint8_t *data = NULL;
     size_t len = 0;
-    while (!c->send_pending && tls_take_output(c->tls, &data, &len))
-        give(w, c, data, len);
+    while (!c->send_pending && tls_has_output(c->tls)) {
+        transport_settle(w->transport, c->slot); /* a hand-shake's last flight and a request in one round */
+        if (tls_take_output(c->tls, &data, &len))
+            give(w, c, data, len);
+    }
 }
 
 static void send_bytes(struct worker *w, struct conn *c, const uint8_t *data, size_t len)

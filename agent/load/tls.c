@@ -251,6 +251,11 @@ static void encrypt_some(struct tls *t)
     t->rest_len -= n;
 }
 
+bool tls_has_output(const struct tls *t)
+{
+    return t->rest_len != 0 || t->out.len != 0;
+}
+
 bool tls_take_output(struct tls *t, const uint8_t **data, size_t *len)
 {
     while (t->rest_len != 0 && t->out.len < TLS_AHEAD_BYTES)

@@ -40,7 +40,10 @@ enum tls_result tls_read(struct tls *t, uint8_t *out, size_t size, size_t *len);
 /* Borrows `data` until tls_take_output has returned false, or the next tls_write. */
 void tls_write(struct tls *t, const uint8_t *data, size_t len);
 
-/* Bytes for the peer, valid until the next call of this function; false when there are none. */
+/* Whether there are bytes for the peer. */
+bool tls_has_output(const struct tls *t);
+
+/* These bytes, valid until the next call of this function; false when there are none. */
 bool tls_take_output(struct tls *t, const uint8_t **data, size_t *len);
 
 /* Whether the peer has sent any byte of HTTP. Until then a TLS 1.3 server may still refuse the hand-shake

@@ -34,6 +34,7 @@ struct link {
     bool connected;
     bool bulky;      /* has had bytes to skip: receives one at a time from then on */
     bool cancelling; /* the lasting receive is on its way out */
+    unsigned sent;   /* how many entries the queue had ever had, the last send among them */
     uint64_t skip;
 };
 
@@ -62,12 +63,17 @@ static uint64_t tag(const struct uring_transport *t, uint32_t slot, enum op op)
     return (uint64_t)(t->links[slot].generation & GENERATION_MASK) << 40 | (uint64_t)op << 32 | slot;
 }
 
+static void submit(struct uring_transport *t)
+{
+    int rc = io_uring_submit(&t->ring);
+    must(rc >= 0 || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);
+}
+
 static struct io_uring_sqe *next_sqe(struct uring_transport *t)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&t->ring);
     while (sqe == NULL) {
-        int rc = io_uring_submit(&t->ring);
-        must(rc >= 0 || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);
+        submit(t);
         sqe = io_uring_get_sqe(&t->ring);
     }
     return sqe;
@@ -111,7 +117,7 @@ static void uring_connect(struct transport *base, uint32_t slot, int fd, const s
     struct link *l = &t->links[slot];
     must(slot < t->slots && l->fd < 0);
     enable(t);
-    *l = (struct link){.fd = fd, .generation = l->generation};
+    *l = (struct link){.fd = fd, .generation = l->generation, .sent = t->ring.sq.sqe_tail};
     struct io_uring_sqe *sqe = next_sqe(t);
     io_uring_prep_connect(sqe, fd, addr, len);
     sqe->user_data = tag(t, slot, OP_CONNECT);
@@ -129,7 +135,16 @@ static bool uring_send(struct transport *base, uint32_t slot, const uint8_t *dat
     if (untracked)
         sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
     sqe->user_data = tag(t, slot, OP_SEND);
+    t->links[slot].sent = t->ring.sq.sqe_tail;
     return untracked;
+}
+
+/* The bytes of a small send are copied when the kernel takes its entry from the queue. */
+static void uring_settle(struct transport *base, uint32_t slot)
+{
+    struct uring_transport *t = from_base(base);
+    while (t->ring.sq.sqe_tail - t->links[slot].sent < io_uring_sq_ready(&t->ring))
+        submit(t);
 }
 
 /* The next receive takes it up; the one that stays in place has to go first. */
@@ -328,6 +343,7 @@ static const struct transport_ops uring_ops = {
     .free = uring_free,
     .connect = uring_connect,
     .send = uring_send,
+    .settle = uring_settle,
     .skip = uring_skip,
     .close = uring_close,
     .socket = uring_socket,

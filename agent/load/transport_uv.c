@@ -201,6 +201,13 @@ static bool uv_transport_send(struct transport *base, uint32_t slot, const uint8
     return false;
 }
 
+/* What a send did not leave pending, it has copied. */
+static void uv_transport_settle(struct transport *base, uint32_t slot)
+{
+    (void)base;
+    (void)slot;
+}
+
 static void uv_transport_skip(struct transport *base, uint32_t slot, uint64_t len)
 {
     from_base(base)->links[slot]->skip = len;
@@ -248,6 +255,7 @@ static const struct transport_ops uv_ops = {
     .free = uv_transport_free,
     .connect = uv_transport_connect,
     .send = uv_transport_send,
+    .settle = uv_transport_settle,
     .skip = uv_transport_skip,
     .close = uv_transport_close,
     .socket = uv_transport_socket,
