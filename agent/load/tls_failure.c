@@ -25,8 +25,10 @@ static const struct {
     {SSL_R_WRONG_SIGNATURE_TYPE, CAUSE_CIPHER, "the server signs in a way that was not offered"},
     {SSL_R_DH_KEY_TOO_SMALL, CAUSE_CIPHER, NULL},
     {SSL_R_WRONG_VERSION_NUMBER, CAUSE_PROTOCOL, "the answer is not TLS"},
-    {SSL_R_PACKET_LENGTH_TOO_LONG, CAUSE_PROTOCOL, "the answer is not TLS"},
-    {SSL_R_ENCRYPTED_LENGTH_TOO_LONG, CAUSE_PROTOCOL, NULL},
+    {SSL_R_PACKET_LENGTH_TOO_LONG, CAUSE_PROTOCOL, "a record is longer than any may be"},
+    {SSL_R_ENCRYPTED_LENGTH_TOO_LONG, CAUSE_PROTOCOL, "a record is longer than any may be"},
+    {SSL_R_BAD_EXTENSION, CAUSE_PROTOCOL,
+     "the server chose what was not offered (ALPN), or an extension is broken"},
     {SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC, CAUSE_PROTOCOL, "a record is damaged (bad MAC)"},
 };
 
@@ -109,12 +111,22 @@ static void explain_alert(struct tls_failure *out, int alert, const struct tls_s
 
 /* --- all of it --- */
 
-static void explain_reason(struct tls_failure *out, unsigned long code)
+/* The first error of TLS itself: what failed below, in a cipher, stands before it. */
+static unsigned long first_error(void)
+{
+    unsigned long first = ERR_get_error();
+    unsigned long code = first;
+    while (code != 0 && ERR_GET_LIB(code) != ERR_LIB_SSL)
+        code = ERR_get_error();
+    return code != 0 ? code : first;
+}
+
+static void explain_reason(struct tls_failure *out, unsigned long code, int reason)
 {
     const char *text = ERR_reason_error_string(code);
     tls_failure_set(out, CAUSE_PROTOCOL, text != NULL ? text : "the TLS session failed");
     for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-        if (reasons[i].reason != ERR_GET_REASON(code))
+        if (reasons[i].reason != reason)
             continue;
         out->cause = reasons[i].cause;
         if (reasons[i].text != NULL)
@@ -124,7 +136,7 @@ static void explain_reason(struct tls_failure *out, unsigned long code)
 
 void tls_failure_explain(struct tls_failure *out, const SSL *ssl, const struct tls_story *story)
 {
-    unsigned long code = ERR_peek_error();
+    unsigned long code = first_error();
     int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
     if (story->saw_http)
         tls_failure_set(out, CAUSE_PROTOCOL, "the answer is not TLS but plain HTTP: is this the right port?");
@@ -133,6 +145,6 @@ void tls_failure_explain(struct tls_failure *out, const SSL *ssl, const struct t
     else if (reason >= SSL_AD_REASON_OFFSET)
         explain_alert(out, reason - SSL_AD_REASON_OFFSET, story);
     else
-        explain_reason(out, code);
+        explain_reason(out, code, reason);
     ERR_clear_error();
 }
