@@ -3,7 +3,7 @@
 /*
  * The lab's certificates: a CA of its own, one controller certificate (server only), client-only ones for
  * agents and operators (the role stands in OU, the name in CN), and one-time enrolment tokens. ECDSA P-256,
- * mbedTLS. Files live in one directory, keys 0600. Any thread; no state but the files.
+ * by OpenSSL. Files live in one directory, keys 0600. Any thread; no state but the files.
  *
  * DIR/ca.pem, DIR/ca.key.pem (controller only), DIR/cert.pem, DIR/key.pem.
  */
@@ -23,7 +23,6 @@ struct identity_facts { /* of a verified certificate */
     char name[LIMIT_NAME_BYTES + 1];
     enum msg_role role;
     char serial[65]; /* hex; the handle for revocation */
-    uint64_t not_after_wall_ns;
 };
 
 /* Makes CA, controller key and certificate in `dir` (created 0700). ERR_EXISTS when there is one already. */

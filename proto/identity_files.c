@@ -4,6 +4,9 @@
 #include "common/mem.h"
 #include "proto/x509.h"
 
+#include <openssl/crypto.h>
+#include <openssl/x509.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,17 +41,22 @@ static enum err read_open_file(int fd, const char *path, char **out, struct err_
 {
     char text[IDENTITY_PEM_BYTES_MAX + 1];
     size_t len = 0;
-    for (ssize_t n = 1; n > 0 && len < sizeof text; len += (size_t)n) {
+    enum err e = ERR_OK;
+    ssize_t n;
+    do {
         n = read(fd, text + len, sizeof text - len);
-        if (n < 0)
-            return err_set(d, ERR_IO, "cannot read %s: %s", path, strerror(errno));
-    }
-    if (len >= sizeof text)
-        return err_set(d, ERR_TOO_BIG, "%s has more than %u bytes", path, IDENTITY_PEM_BYTES_MAX);
-    if (memchr(text, '\0', len) != NULL)
-        return err_set(d, ERR_INVALID, "%s is not a PEM file", path);
-    *out = mem_strndup(text, len);
-    return ERR_OK;
+        len += n > 0 ? (size_t)n : 0;
+    } while (n > 0 && len < sizeof text);
+    if (n < 0)
+        e = err_set(d, ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    else if (len >= sizeof text)
+        e = err_set(d, ERR_TOO_BIG, "%s has more than %u bytes", path, IDENTITY_PEM_BYTES_MAX);
+    else if (memchr(text, '\0', len) != NULL)
+        e = err_set(d, ERR_INVALID, "%s is not a PEM file", path);
+    else
+        *out = mem_strndup(text, len);
+    OPENSSL_cleanse(text, len); /* it may be a key */
+    return e;
 }
 
 static enum err read_file(const char *dir, const char *name, bool secret, char **out, struct err_detail *d)
@@ -77,8 +85,7 @@ static enum err read_file(const char *dir, const char *name, bool secret, char *
 enum err identity_load(const char *dir, struct identity *out, struct err_detail *d)
 {
     struct identity id = {0};
-    mbedtls_x509_crt ca;
-    mbedtls_x509_crt_init(&ca);
+    X509 *ca = NULL;
     enum err e = read_file(dir, "ca.pem", false, &id.ca_pem, d);
     if (e == ERR_OK)
         e = read_file(dir, "cert.pem", false, &id.cert_pem, d);
@@ -92,7 +99,7 @@ enum err identity_load(const char *dir, struct identity *out, struct err_detail 
         *out = id;
     else
         identity_fini(&id);
-    mbedtls_x509_crt_free(&ca);
+    X509_free(ca);
     return e == ERR_INVALID ? err_prefix(d, e, "%s", dir) : e;
 }
 

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "tests/support/old_lab.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -111,24 +112,38 @@ void lab_wait_at(struct lab *lab, const int *counter, int value, const char *fil
     }
 }
 
-void lab_init(struct lab *lab, bool tls)
+static void begin(struct lab *lab)
 {
-    struct err_detail d = {.text = ""};
     memset(lab, 0, sizeof *lab);
     lab->connect_timeout_ns = 5 * NS_PER_S;
     snprintf(lab->dir, sizeof lab->dir, "/tmp/lab-XXXXXX");
     assert_non_null(mkdtemp(lab->dir));
     snprintf(lab->ca_dir, sizeof lab->ca_dir, "%s/ca", lab->dir);
     snprintf(lab->ipc, sizeof lab->ipc, "ipc://%s/socket", lab->dir);
-    if (tls) {
-        assert_int_equal(identity_create_lab(lab->ca_dir, &d), ERR_OK);
-        assert_int_equal(identity_load(lab->ca_dir, &lab->identity, &d), ERR_OK);
-    }
     assert_int_equal(uv_loop_init(&lab->loop), 0);
     assert_int_equal(uv_timer_init(&lab->loop, &lab->deadline), 0);
     lab->deadline.data = lab;
     snprintf(lab->tls_address, sizeof lab->tls_address, "tls+tcp://127.0.0.1:0");
     snprintf(lab->enrol_dir, sizeof lab->enrol_dir, "%s/enrolled", lab->dir);
+}
+
+void lab_init(struct lab *lab, bool tls)
+{
+    struct err_detail d = {.text = ""};
+    begin(lab);
+    if (tls) {
+        assert_int_equal(identity_create_lab(lab->ca_dir, &d), ERR_OK);
+        assert_int_equal(identity_load(lab->ca_dir, &lab->identity, &d), ERR_OK);
+    }
+    lab_start_server(lab);
+}
+
+void lab_init_old(struct lab *lab)
+{
+    struct err_detail d = {.text = ""};
+    begin(lab);
+    old_lab_write(lab->ca_dir);
+    assert_int_equal(identity_load(lab->ca_dir, &lab->identity, &d), ERR_OK);
     lab_start_server(lab);
 }
 

@@ -52,6 +52,8 @@ struct lab {
 
 /* With ipc and, when `tls`, an address on a free port of the loopback. */
 void lab_init(struct lab *lab, bool tls);
+/* With the CA and the controller of the lab from before OpenSSL. */
+void lab_init_old(struct lab *lab);
 void lab_fini(struct lab *lab);
 
 void lab_stop_server(struct lab *lab);
