@@ -21,6 +21,8 @@
  * Always compiled in: a wrong number is worse than a dead process.
  */
 #define must(cond) ((cond) ? (void)0 : must_failed(#cond, __FILE__, __LINE__))
+/* The same for a place that nothing may reach; `what` is a literal that says what came there. */
+#define must_never(what) must_failed("never: " what, __FILE__, __LINE__)
 NORETURN void must_failed(const char *cond, const char *file, int line);
 
 #endif

@@ -250,7 +250,7 @@ static void feed_framing(struct response *r, uint8_t c)
     case RESPONSE_IN_CHUNK:
     case RESPONSE_UNTIL_CLOSE:
     case RESPONSE_DONE:
-        must(!"a state that has no framing bytes");
+        must_never("a state that has no framing bytes");
     }
 }
 

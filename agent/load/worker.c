@@ -310,7 +310,7 @@ void worker_unready(struct worker *w, struct conn *c)
         w->idle_count--;
         return;
     }
-    must(!"a ready connection is among the idle ones");
+    must_never("a ready connection that is not among the idle ones");
 }
 
 static struct conn *take_idle(struct worker *w)

@@ -288,15 +288,15 @@ static void test_limits(void **state)
 static void test_whole_checks(void **state)
 {
     (void)state;
-    static const char *const odd[] = {"targets=[{\"name\":\"a\",\"start\":[\"x\"],\"port\":1},{\"name\":"
-                                      "\"b\",\"start\":[\"x\"],\"port\":1}]",
-                                      "design={\"rounds\":3,\"order\":\"latin-square\"}", NULL};
+    static const char two_targets[] = "targets=[{\"name\":\"a\",\"start\":[\"x\"],\"port\":1},{\"name\":"
+                                      "\"b\",\"start\":[\"x\"],\"port\":1}]";
+    static const char *const odd[] = {two_targets, "design={\"rounds\":3,\"order\":\"latin-square\"}", NULL};
     experiment_text_bad(
         experiment_text_small, odd,
         "0:0: --set design={\"rounds\":3,\"order\":\"latin-square\"}: design.rounds: 3 with order "
         "latin-square and 2 targets gives them unequal slots: rounds must be a multiple of 2, "
         "like 4, or the order fixed\n");
-    static const char *const ports[] = {odd[0], "design.fresh_process=job", NULL};
+    static const char *const ports[] = {two_targets, "design.fresh_process=job", NULL};
     struct experiment_text r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_ANY, ports);
     assert_int_equal(r.err, ERR_INVALID);
     assert_non_null(strstr(r.problems.items[0].text, "1 is the port of targets[0] already"));
