@@ -1,4 +1,5 @@
-# make [V=1] [SAN=address,undefined | SAN=thread] [target]; `make help` lists the targets.
+# make [V=1] [STRICT=1] [SAN=address,undefined | SAN=thread] [target]; `make help` lists the targets.
+# STRICT=1, as in CI: a warning is an error. Whoever only builds, with a compiler that we have not seen, gets programs.
 comma    := ,
 O        ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 Q        := $(if $(V),,@)
@@ -9,10 +10,10 @@ CFLAGS   ?= -O2 -g
 SECONDS_PER_FUZZER ?= 60
 PKGS     := libuv libprotobuf-c libcjson sqlite3 zlib liburing libssl libcrypto
 WARN     := -std=c11 -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
-            -Wswitch-enum -Wwrite-strings -Wformat=2 -Wimplicit-fallthrough -Werror
+            -Wswitch-enum -Wwrite-strings -Wformat=2 -Wimplicit-fallthrough $(if $(STRICT),-Werror)
 VERSION  := $(shell cat proto/VERSION)
 DEFS     := -D_GNU_SOURCE -DSPLITBENCH_BUILD='"$(VERSION)"'
-INCLUDES  = -I. -I$(O) $(shell pkg-config --cflags $(PKGS))
+INCLUDES := -I. -I$(O) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 COMPILE   = $(CC) $(DEFS) $(INCLUDES) $(CFLAGS) $(SANFLAGS)
 
@@ -33,6 +34,7 @@ UNIT            := $(patsubst tests/unit/%.c,$(O)/tests/%,$(wildcard tests/unit/
 SIM             := $(patsubst tests/sim/%.c,$(O)/tests/%,$(wildcard tests/sim/sim_*.c))
 HELPERS         := $(patsubst tests/support/%.c,$(O)/tests/%,$(wildcard tests/support/tool_*.c))
 FUZZERS         := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+OBJECTS         := $(call objs,common proto $(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS) tests/unit tests/sim tests/support)
 NO_MAIN          = $(filter-out %/main.o,$(COMMON_OBJ) $(PROTO_OBJ) \
                    $(call objs,$(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS)) $(call objs,tests/support))
 
@@ -50,19 +52,28 @@ $(UNIT) $(SIM) $(HELPERS): LIBS = $(ALL_LIBS) -lcmocka
 
 $(PROGRAMS) $(UNIT) $(SIM) $(HELPERS):
 	@mkdir -p $(@D); echo "  LD   $@"
-	$(Q)$(CC) $(CFLAGS) $(SANFLAGS) -o $@ $(filter-out $(O)/tests/support/tool_%.o,$(filter %.o,$^)) \
+	$(Q)$(CC) $(CFLAGS) $(SANFLAGS) -Wl,--as-needed -o $@ $(filter-out $(O)/tests/support/tool_%.o,$(filter %.o,$^)) \
 	    $(filter $(O)/tests/support/$(@F).o,$^) $(LIBS)
 
-$(O)/%.o: %.c $(O)/flags | $(GEN).h
+$(O)/%.o: %.c $(O)/flags | needs $(GEN).h
 	@mkdir -p $(@D); echo "  CC   $<"
 	$(Q)$(COMPILE) $(WARN) -MMD -MP -c -o $@ $<
 
 $(GEN).o: $(GEN).c $(O)/flags
 	$(Q)$(COMPILE) -std=c11 -c -o $@ $<
 
-$(GEN).c $(GEN).h &: proto/splitbench.proto
+$(GEN).c $(GEN).h &: proto/splitbench.proto | needs
 	@mkdir -p $(@D); echo "  PB   $<"
 	$(Q)protoc-c -Iproto --c_out=$(O)/proto $<
+
+# What is missing is named all at once, with the command that brings it, before a compiler tells of one header.
+needs:
+	@CC='$(CC)' CPPFLAGS='$(INCLUDES) $(CFLAGS)' deploy/deps.sh --missing build
+
+needs-test: needs
+	@CC='$(CC)' CPPFLAGS='$(INCLUDES) $(CFLAGS)' deploy/deps.sh --missing test
+
+$(call objs,tests/unit tests/sim tests/support): | needs-test
 
 # Everything is rebuilt when the flags change.
 $(O)/flags: FORCE
@@ -76,7 +87,8 @@ $(FUZZERS): $(O)/fuzz/%: tests/fuzz/%.c $(GEN).c FORCE
 	    $(filter-out %/main.c,$(call srcs,common proto agent/driver $(LOAD_DIRS) $(CONTROLLER_DIRS))) \
 	    agent/probe/http_response.c $(ALL_LIBS)
 
-demo: deps ## install what is missing, build, compare two real servers in about a minute
+demo: ## install what is missing, build, compare two real servers in about a minute
+	$(Q)deploy/deps.sh build demo
 	@$(MAKE) --no-print-directory all
 	$(Q)docs/examples/demo.sh $(O)/bin
 
@@ -89,16 +101,21 @@ test-unit: test-build ## unit and simulation tests only
 
 test-build: $(PROGRAMS) $(UNIT) $(SIM) $(HELPERS)
 
-deps: ## install the Debian packages that are missing (as root or with sudo)
-	$(Q)deploy/deps.sh build test
+objects: $(OBJECTS)
 
-check-all: ## test, sanitizers, layers, headers, format, linters, fuzzers
-	$(Q)deploy/deps.sh build test check
-	@$(MAKE) --no-print-directory check-layers check-headers check-format check-lint
-	@$(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory test SAN=address,undefined
-	@$(MAKE) --no-print-directory test SAN=thread
+deps: ## install the Debian packages that are missing (as root or with sudo)
+	$(Q)deploy/deps.sh build demo test
+
+check-all: ## test, compilers, sanitizers, layers, headers, format, linters, fuzzers
+	$(Q)deploy/deps.sh build demo test check
+	@$(MAKE) --no-print-directory STRICT=1 check-layers check-headers check-format check-lint check-compilers
+	@$(MAKE) --no-print-directory STRICT=1 test
+	@$(MAKE) --no-print-directory STRICT=1 test SAN=address,undefined
+	@$(MAKE) --no-print-directory STRICT=1 test SAN=thread
 	@$(MAKE) --no-print-directory fuzz
+
+check-compilers: ## no warning from any gcc and clang found here, at several levels
+	$(Q)tests/support/check_compilers.sh $(MAKE)
 
 fuzz: $(FUZZERS) ## each fuzzer for SECONDS_PER_FUZZER (60)
 	$(Q)tests/fuzz/run.sh $(O) $(SECONDS_PER_FUZZER)
@@ -130,10 +147,10 @@ clean: ## remove build and build-*
 	rm -rf build build-*
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 FORCE:
-.PHONY: all demo test test-unit test-build deps check-all fuzz check-layers check-headers check-format \
-        check-lint install clean help FORCE
+.PHONY: all demo test test-unit test-build needs needs-test objects deps check-all check-compilers fuzz \
+        check-layers check-headers check-format check-lint install clean help FORCE
 .DELETE_ON_ERROR:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

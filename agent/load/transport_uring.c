@@ -12,8 +12,8 @@
  * All sends and receives of one round go to the kernel in one call. Each socket always has a receive
  * waiting; it takes a buffer from a shared ring when bytes are there, so idle connections hold none. It
  * stays in place from answer to answer, but on sockets with large bodies, where it gives way to one that
- * drops bytes. Needs Linux 6.1 (deferred task running); where io_uring is forbidden, transport_new falls
- * back.
+ * drops bytes. Needs deferred task running, which io_uring_setup(2) has since Linux 6.1; where io_uring is
+ * forbidden, transport_new falls back.
  */
 #define BUFFER_BYTES    (8u * 1024u)
 #define BUFFERS_MIN     16u
@@ -83,7 +83,7 @@ static void enable(struct uring_transport *t)
 {
     if (t->enabled)
         return;
-    /* liburing 2.3 declares io_uring_enable_rings, but does not have it. */
+    /* liburing before 2.4 declares io_uring_enable_rings, but does not export it: its commit 19424b0b. */
     must(io_uring_register((unsigned)t->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0) == 0);
     (void)io_uring_register_ring_fd(&t->ring); /* saves a look-up per call; as well without */
     t->enabled = true;

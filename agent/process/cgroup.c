@@ -210,7 +210,8 @@ enum err cgroup_leaf_make(const char *parent, const char *job, uint32_t number, 
     return e;
 }
 
-/* Before Linux 5.14 there is no cgroup.kill: freeze, so that nobody forks, then kill one by one. */
+/* Where there is no cgroup.kill (Linux before its commit 661ee628, in 5.14): freeze, so that nobody forks,
+ * then kill one by one. */
 static void kill_members(const char *leaf)
 {
     struct cgroup_counters *c = NULL;
