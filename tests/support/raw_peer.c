@@ -2,13 +2,13 @@
 
 #include "common/mem.h"
 #include "proto/codec.h"
+#include "proto/x509.h"
 
-#include <mbedtls/net_sockets.h>
-#include <mbedtls/ssl.h>
-#include <mbedtls/ssl_internal.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 
 #include <errno.h>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,110 +17,59 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define HANDSHAKE_MS 10000
+
 struct raw_peer {
     int fd;
     bool ipc;
-    bool tls;
-    mbedtls_ssl_context ssl;
-    mbedtls_ssl_config config;
-    mbedtls_x509_crt cert;
-    mbedtls_pk_context key;
+    SSL *ssl; /* NULL: bytes go as they are */
+    BIO *in;  /* of `ssl`: what came from the socket */
+    BIO *out; /* of `ssl`: what the socket has not sent yet */
 };
 
-static int random_bytes(void *unused, unsigned char *out, size_t len)
-{
-    (void)unused;
-    identity_random(out, len);
-    return 0;
-}
-
-static int on_send(void *arg, const unsigned char *data, size_t len)
-{
-    ssize_t n = send(*(int *)arg, data, len, MSG_NOSIGNAL);
-    return n >= 0 ? (int)n : MBEDTLS_ERR_NET_SEND_FAILED;
-}
-
-static int on_receive(void *arg, unsigned char *data, size_t len)
-{
-    struct pollfd pfd = {.fd = *(int *)arg, .events = POLLIN};
-    if (poll(&pfd, 1, 5000) <= 0)
-        return MBEDTLS_ERR_SSL_TIMEOUT;
-    ssize_t n = recv(*(int *)arg, data, len, 0);
-    return n >= 0 ? (int)n : MBEDTLS_ERR_NET_RECV_FAILED;
-}
+/* ---- a socket ------------------------------------------------------------------------------------------ */
 
 static struct raw_peer *open_socket(int family, const struct sockaddr *address, socklen_t len)
 {
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, address, len) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
     struct raw_peer *p = mem_zalloc(1, sizeof *p);
-    p->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    mbedtls_ssl_init(&p->ssl);
-    mbedtls_ssl_config_init(&p->config);
-    mbedtls_x509_crt_init(&p->cert);
-    mbedtls_pk_init(&p->key);
-    if (p->fd >= 0 && connect(p->fd, address, len) == 0)
-        return p;
-    raw_free(p);
-    return NULL;
+    p->fd = fd;
+    p->ipc = family == AF_UNIX;
+    return p;
 }
 
 struct raw_peer *raw_open_ipc(const char *path)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     snprintf(sa.sun_path, sizeof sa.sun_path, "%s", path);
-    struct raw_peer *p = open_socket(AF_UNIX, (struct sockaddr *)&sa, sizeof sa);
-    if (p != NULL)
-        p->ipc = true;
+    return open_socket(AF_UNIX, (struct sockaddr *)&sa, sizeof sa);
+}
+
+struct raw_peer *raw_open_tcp(const char *host, const char *port)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    struct raw_peer *p = NULL;
+    if (getaddrinfo(host, port, &hints, &found) != 0)
+        return NULL;
+    for (const struct addrinfo *a = found; a != NULL && p == NULL; a = a->ai_next)
+        p = open_socket(a->ai_family, a->ai_addr, a->ai_addrlen);
+    freeaddrinfo(found);
     return p;
 }
 
-struct raw_peer *raw_open_tcp(int port)
+void raw_free(struct raw_peer *p)
 {
-    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return open_socket(AF_INET, (struct sockaddr *)&sa, sizeof sa);
-}
-
-static int prepare_tls(struct raw_peer *p, const struct identity *id)
-{
-    p->tls = true;
-    int rv = mbedtls_ssl_config_defaults(&p->config, MBEDTLS_SSL_IS_CLIENT, MBEDTLS_SSL_TRANSPORT_STREAM,
-                                         MBEDTLS_SSL_PRESET_DEFAULT);
-    mbedtls_ssl_conf_authmode(&p->config, MBEDTLS_SSL_VERIFY_NONE);
-    mbedtls_ssl_conf_rng(&p->config, random_bytes, NULL);
-    if (rv == 0 && id != NULL)
-        rv = mbedtls_x509_crt_parse(&p->cert, (const unsigned char *)id->cert_pem, strlen(id->cert_pem) + 1);
-    if (rv == 0 && id != NULL)
-        rv = mbedtls_pk_parse_key(&p->key, (const unsigned char *)id->key_pem, strlen(id->key_pem) + 1, NULL,
-                                  0);
-    if (rv == 0 && id != NULL)
-        rv = mbedtls_ssl_conf_own_cert(&p->config, &p->cert, &p->key);
-    if (rv == 0)
-        rv = mbedtls_ssl_setup(&p->ssl, &p->config);
-    mbedtls_ssl_set_bio(&p->ssl, &p->fd, on_send, on_receive, NULL);
-    return rv;
-}
-
-struct raw_peer *raw_open_tls(int port, const struct identity *id)
-{
-    struct raw_peer *p = raw_open_tcp(port);
-    if (p != NULL && prepare_tls(p, id) == 0 && mbedtls_ssl_handshake(&p->ssl) == 0)
-        return p;
-    raw_free(p);
-    return NULL;
-}
-
-struct raw_peer *raw_open_half_tls(int port)
-{
-    struct raw_peer *p = raw_open_tcp(port);
-    int rv = p != NULL ? prepare_tls(p, NULL) : -1;
-    while (rv == 0 && p->ssl.state != MBEDTLS_SSL_SERVER_HELLO)
-        rv = mbedtls_ssl_handshake_step(&p->ssl);
-    if (rv == 0)
-        rv = mbedtls_ssl_flush_output(&p->ssl);
-    if (rv == 0)
-        return p;
-    raw_free(p);
-    return NULL;
+    if (p == NULL)
+        return;
+    close(p->fd);
+    SSL_free(p->ssl); /* and its BIOs */
+    free(p);
 }
 
 void raw_reset(struct raw_peer *p)
@@ -130,101 +79,135 @@ void raw_reset(struct raw_peer *p)
     raw_free(p);
 }
 
-void raw_free(struct raw_peer *p)
+void raw_end_sending(struct raw_peer *p)
 {
-    if (p == NULL)
-        return;
-    if (p->fd >= 0)
-        close(p->fd);
-    mbedtls_ssl_free(&p->ssl);
-    mbedtls_ssl_config_free(&p->config);
-    mbedtls_x509_crt_free(&p->cert);
-    mbedtls_pk_free(&p->key);
-    free(p);
+    (void)shutdown(p->fd, SHUT_WR);
+}
+
+static bool send_plain(struct raw_peer *p, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = send(p->fd, data, len, MSG_NOSIGNAL);
+        if (n <= 0)
+            return false;
+        data += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* Bytes, 0 = closed, -1 = nothing in time. */
+static int receive_plain(struct raw_peer *p, void *data, size_t len, int timeout_ms)
+{
+    struct pollfd pfd = {.fd = p->fd, .events = POLLIN};
+    if (poll(&pfd, 1, timeout_ms) <= 0)
+        return -1;
+    ssize_t n = recv(p->fd, data, len, 0);
+    return n > 0 ? (int)n : 0;
+}
+
+/* ---- TLS on it ----------------------------------------------------------------------------------------- */
+
+static bool flush(struct raw_peer *p)
+{
+    char data[4096];
+    int n;
+    while ((n = BIO_read(p->out, data, sizeof data)) > 0)
+        if (!send_plain(p, data, (size_t)n))
+            return false;
+    return true;
+}
+
+/* What OpenSSL lacked when it returned `rv`: as receive_plain. */
+static int feed(struct raw_peer *p, int rv, int timeout_ms)
+{
+    char data[4096];
+    int error = SSL_get_error(p->ssl, rv);
+    ERR_clear_error();
+    if (!flush(p) || error != SSL_ERROR_WANT_READ)
+        return 0;
+    int n = receive_plain(p, data, sizeof data, timeout_ms);
+    return n > 0 ? BIO_write(p->in, data, n) : n;
+}
+
+static bool use_identity(SSL *ssl, const struct identity *id)
+{
+    struct err_detail d;
+    X509 *cert = NULL;
+    EVP_PKEY *key = NULL;
+    bool good = x509_parse(id->cert_pem, &cert, &d) == ERR_OK &&
+                x509_parse_key(id->key_pem, &key, &d) == ERR_OK && SSL_use_certificate(ssl, cert) == 1 &&
+                SSL_use_PrivateKey(ssl, key) == 1;
+    X509_free(cert);
+    EVP_PKEY_free(key);
+    return good;
+}
+
+static bool prepare_tls(struct raw_peer *p, const struct identity *id)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    must(ctx != NULL);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+    p->ssl = SSL_new(ctx);
+    p->in = BIO_new(BIO_s_mem());
+    p->out = BIO_new(BIO_s_mem());
+    must(p->ssl != NULL && p->in != NULL && p->out != NULL);
+    SSL_CTX_free(ctx);
+    SSL_set_bio(p->ssl, p->in, p->out);
+    SSL_set_connect_state(p->ssl);
+    return id == NULL || use_identity(p->ssl, id);
+}
+
+bool raw_start_tls(struct raw_peer *p, const struct identity *id)
+{
+    if (!prepare_tls(p, id))
+        return false;
+    int rv;
+    while ((rv = SSL_do_handshake(p->ssl)) != 1)
+        if (feed(p, rv, HANDSHAKE_MS) <= 0)
+            return false;
+    return flush(p);
+}
+
+bool raw_start_half_tls(struct raw_peer *p)
+{
+    return prepare_tls(p, NULL) && SSL_do_handshake(p->ssl) != 1 && flush(p);
 }
 
 bool raw_send(struct raw_peer *p, const void *data, size_t len)
 {
-    const unsigned char *at = data;
-    while (len > 0) {
-        int n = p->tls ? mbedtls_ssl_write(&p->ssl, at, len) : on_send(&p->fd, at, len);
-        if (n <= 0)
-            return false;
-        at += n;
-        len -= (size_t)n;
+    if (p->ssl == NULL)
+        return send_plain(p, data, len);
+    size_t written = 0;
+    return len == 0 || (SSL_write_ex(p->ssl, data, len, &written) == 1 && written == len && flush(p));
+}
+
+/* 1 = all there, 0 = closed, -1 = nothing in time. */
+static int receive(struct raw_peer *p, void *data, size_t len, int timeout_ms)
+{
+    for (size_t done = 0; done < len;) {
+        char *at = (char *)data + done;
+        size_t got = 0;
+        if (p->ssl == NULL) {
+            int n = receive_plain(p, at, len - done, timeout_ms);
+            if (n <= 0)
+                return n;
+            got = (size_t)n;
+        } else {
+            int rv = SSL_read_ex(p->ssl, at, len - done, &got);
+            int n = rv != 1 ? feed(p, rv, timeout_ms) : 1;
+            if (n <= 0)
+                return n;
+        }
+        done += got;
     }
-    return true;
-}
-
-static bool receive(struct raw_peer *p, void *data, size_t len)
-{
-    unsigned char *at = data;
-    while (len > 0) {
-        int n = p->tls ? mbedtls_ssl_read(&p->ssl, at, len) : on_receive(&p->fd, at, len);
-        if (n <= 0)
-            return false;
-        at += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-bool raw_greet(struct raw_peer *p)
-{
-    char theirs[8];
-    return raw_send(p, "\0SP\0\0\x30\0\0", 8) && receive(p, theirs, sizeof theirs);
-}
-
-static void put(uint8_t *out, uint64_t value, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        out[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
-}
-
-bool raw_send_frame(struct raw_peer *p, uint32_t number, const void *data, size_t len)
-{
-    uint8_t head[13];
-    size_t start = p->ipc ? 0 : 1; /* over ipc a type byte comes first */
-    head[0] = 1;
-    put(head + 1, len + 4, 8);
-    put(head + 9, number | 0x80000000u, 4);
-    return raw_send(p, head + start, sizeof head - start) && raw_send(p, data, len);
-}
-
-bool raw_send_msg(struct raw_peer *p, uint32_t number, const struct msg *m)
-{
-    struct buf b;
-    struct err_detail d;
-    buf_init(&b, LIMIT_FRAME_BYTES);
-    enum err e = codec_encode(m, &b, &d);
-    if (e != ERR_OK)
-        fprintf(stderr, "%s\n", d.text);
-    bool ok = e == ERR_OK && raw_send_frame(p, number, b.data, b.len);
-    buf_fini(&b);
-    return ok;
-}
-
-bool raw_receive(struct raw_peer *p, struct msg *out)
-{
-    uint8_t head[9], number[4];
-    uint64_t len = 0;
-    size_t size = p->ipc ? 9 : 8;
-    if (!receive(p, head, size))
-        return false;
-    for (size_t i = size - 8; i < size; i++)
-        len = len << 8 | head[i];
-    if (len < 4 || len > LIMIT_FRAME_BYTES + 4 || !receive(p, number, 4))
-        return false;
-    uint8_t *data = mem_alloc(len - 4);
-    bool ok = receive(p, data, len - 4) && codec_decode(data, len - 4, out, NULL) == ERR_OK;
-    free(data);
-    return ok;
+    return 1;
 }
 
 bool raw_readable(struct raw_peer *p, int ms)
 {
     struct pollfd pfd = {.fd = p->fd, .events = POLLIN};
-    return (p->tls && mbedtls_ssl_get_bytes_avail(&p->ssl) > 0) || poll(&pfd, 1, ms) > 0;
+    return (p->ssl != NULL && (SSL_pending(p->ssl) > 0 || BIO_pending(p->in) > 0)) || poll(&pfd, 1, ms) > 0;
 }
 
 bool raw_closed(struct raw_peer *p)
@@ -235,4 +218,68 @@ bool raw_closed(struct raw_peer *p)
         n = recv(p->fd, rest, sizeof rest, MSG_DONTWAIT);
     while (n > 0);
     return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+/* ---- frames -------------------------------------------------------------------------------------------- */
+
+bool raw_greet(struct raw_peer *p)
+{
+    static const char greeting[8] = "\0SP\0\0\x30\0"; /* REQ */
+    char theirs[8];
+    return raw_send(p, greeting, sizeof greeting) && receive(p, theirs, sizeof theirs, HANDSHAKE_MS) == 1 &&
+           memcmp(theirs, greeting, 4) == 0;
+}
+
+static void put(uint8_t *out, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
+}
+
+bool raw_send_frame(struct raw_peer *p, uint64_t len_said, const void *data, size_t len)
+{
+    uint8_t head[9] = {1};
+    size_t start = p->ipc ? 0 : 1; /* over ipc a type byte comes first */
+    put(head + 1, len_said, 8);
+    return raw_send(p, head + start, sizeof head - start) && raw_send(p, data, len);
+}
+
+bool raw_send_request(struct raw_peer *p, uint32_t number, const void *data, size_t len)
+{
+    uint8_t head[4];
+    put(head, number | 0x80000000u, sizeof head);
+    return raw_send_frame(p, len + sizeof head, head, sizeof head) && raw_send(p, data, len);
+}
+
+bool raw_send_msg(struct raw_peer *p, uint32_t number, const struct msg *m)
+{
+    struct buf b;
+    struct err_detail d;
+    buf_init(&b, LIMIT_FRAME_BYTES);
+    enum err e = codec_encode(m, &b, &d);
+    if (e != ERR_OK)
+        fprintf(stderr, "cannot encode: %s\n", d.text);
+    bool ok = e == ERR_OK && raw_send_request(p, number, b.data, b.len);
+    buf_fini(&b);
+    return ok;
+}
+
+enum raw_outcome raw_receive(struct raw_peer *p, struct msg *out, int timeout_ms)
+{
+    uint8_t head[13];
+    uint64_t len = 0;
+    size_t start = p->ipc ? 0 : 1;
+    int got = receive(p, head + start, sizeof head - start, timeout_ms);
+    if (got <= 0)
+        return got < 0 ? RAW_SILENT : RAW_CLOSED;
+    for (size_t i = 1; i < 9; i++)
+        len = len << 8 | head[i];
+    if (len < 4 || len > LIMIT_FRAME_BYTES + 4)
+        return RAW_GARBAGE;
+    uint8_t *data = mem_alloc(len - 4);
+    enum raw_outcome outcome = RAW_CLOSED;
+    if (receive(p, data, len - 4, timeout_ms) == 1)
+        outcome = codec_decode(data, len - 4, out, NULL) == ERR_OK ? RAW_MESSAGE : RAW_GARBAGE;
+    free(data);
+    return outcome;
 }

@@ -6,7 +6,7 @@
  */
 #include "common/clock.h"
 #include "common/mem.h"
-#include "tests/support/wire.h"
+#include "tests/support/raw_peer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WAIT_MS 15000u
+#define WAIT_MS 15000
 
 static const char *host;
 static const char *port;
@@ -35,26 +35,33 @@ static int good(const char *what)
 }
 
 /* A connection up to nng's greeting, as `id` (NULL: without a certificate). */
-static bool arrive(struct wire *w, const struct identity *id)
+static struct raw_peer *arrive(const struct identity *id)
 {
-    if (wire_connect(w, host, port) && wire_start_tls(w, id) && wire_greet(w))
-        return true;
-    wire_close(w);
-    return false;
+    struct raw_peer *p = raw_open_tcp(host, port);
+    if (p != NULL && raw_start_tls(p, id) && raw_greet(p))
+        return p;
+    raw_free(p);
+    return NULL;
+}
+
+static bool send_msg(struct raw_peer *p, const struct msg *m)
+{
+    static uint32_t number;
+    return raw_send_msg(p, ++number, m);
 }
 
 /* The controller must answer nothing but REFUSED, and end the connection. */
-static int expect_refusal(struct wire *w, const char *what)
+static int expect_refusal(struct raw_peer *p, const char *what)
 {
     char line[512];
     snprintf(line, sizeof line, "%s", what);
     for (;;) {
         struct msg m;
-        enum wire_outcome outcome = wire_receive(w, &m, WAIT_MS);
-        if (outcome == WIRE_CLOSED)
+        enum raw_outcome outcome = raw_receive(p, &m, WAIT_MS);
+        if (outcome == RAW_CLOSED)
             return good(line);
-        if (outcome != WIRE_MESSAGE)
-            return bad(what, outcome == WIRE_SILENT ? "the connection stays" : "an answer of garbage");
+        if (outcome != RAW_MESSAGE)
+            return bad(what, outcome == RAW_SILENT ? "the connection stays" : "an answer of garbage");
         if (m.kind != MSG_REFUSED) {
             int status = bad(what, msg_kind_name(m.kind));
             msg_fini(&m);
@@ -83,11 +90,11 @@ static void make_hello(struct msg *m, const struct identity *id, enum msg_role r
     h->host.cpus = 1;
 }
 
-static bool send_hello(struct wire *w, const struct identity *id, enum msg_role role, const char *name)
+static bool send_hello(struct raw_peer *p, const struct identity *id, enum msg_role role, const char *name)
 {
     struct msg m;
     make_hello(&m, id, role, name);
-    bool sent = wire_send(w, &m);
+    bool sent = send_msg(p, &m);
     msg_fini(&m);
     return sent;
 }
@@ -105,34 +112,34 @@ static bool load_identity(const char *dir, struct identity *id)
 static int try_hello(const struct identity *id, const struct identity *shown, enum msg_role role,
                      const char *name, const char *what)
 {
-    struct wire w;
-    if (!arrive(&w, id))
+    struct raw_peer *p = arrive(id);
+    if (p == NULL)
         return good(what); /* TLS itself did not let us in */
     int status = 1;
     struct msg m;
     struct err_detail d = {""};
-    if (!send_hello(&w, shown, role, name)) {
+    if (!send_hello(p, shown, role, name)) {
         status = bad(what, "cannot be sent");
-    } else if (wire_receive(&w, &m, WAIT_MS) == WIRE_MESSAGE) {
+    } else if (raw_receive(p, &m, WAIT_MS) == RAW_MESSAGE) {
         enum msg_kind kind = m.kind;
         struct msg proof;
         msg_init(&proof, MSG_PROOF);
         proof.serial = 2;
         if (kind == MSG_CHALLENGE && id != NULL &&
             identity_sign(id->key_pem, role, m.u.challenge.nonce, &proof.u.proof.signature, &d) == ERR_OK &&
-            wire_send(&w, &proof))
-            status = expect_refusal(&w, what);
+            send_msg(p, &proof))
+            status = expect_refusal(p, what);
         else if (kind == MSG_REFUSED) {
             char line[512];
             snprintf(line, sizeof line, "%s: %s", what, m.u.refused.text);
-            status = expect_refusal(&w, line);
+            status = expect_refusal(p, line);
         } else
             status = bad(what, msg_kind_name(kind));
         msg_fini(&proof);
         msg_fini(&m);
     } else
         status = good(what);
-    wire_close(&w);
+    raw_free(p);
     return status;
 }
 
@@ -147,8 +154,8 @@ static int case_nobody(char **args)
     int status = try_hello(NULL, NULL, MSG_ROLE_AGENT, "nobody", "hello without a certificate");
     status |= try_hello(NULL, NULL, MSG_ROLE_OPERATOR, "nobody", "operator without a certificate");
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        struct wire w;
-        if (!arrive(&w, NULL))
+        struct raw_peer *p = arrive(NULL);
+        if (p == NULL)
             return bad("a stranger", "cannot even connect");
         struct msg m;
         msg_init(&m, kinds[i]);
@@ -161,9 +168,9 @@ static int case_nobody(char **args)
             m.u.watch.job = mem_strdup("job");
         char what[64];
         snprintf(what, sizeof what, "%s before hello", msg_kind_name(kinds[i]));
-        status |= wire_send(&w, &m) ? expect_refusal(&w, what) : bad(what, "cannot be sent");
+        status |= send_msg(p, &m) ? expect_refusal(p, what) : bad(what, "cannot be sent");
         msg_fini(&m);
-        wire_close(&w);
+        raw_free(p);
     }
     return status;
 }
@@ -247,13 +254,13 @@ static int case_giant(char **args)
     (void)args;
     int status = 0;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-        struct wire w;
         char what[64];
         snprintf(what, sizeof what, "a frame said to have %llu bytes", (unsigned long long)sizes[i]);
-        if (!arrive(&w, NULL))
+        struct raw_peer *p = arrive(NULL);
+        if (p == NULL)
             return bad(what, "cannot even connect");
-        status |= wire_write_frame(&w, sizes[i], "xxxx", 4) ? expect_refusal(&w, what) : good(what);
-        wire_close(&w);
+        status |= raw_send_frame(p, sizes[i], "xxxx", 4) ? expect_refusal(p, what) : good(what);
+        raw_free(p);
     }
     return status;
 }
@@ -270,15 +277,12 @@ static int case_random(char **args)
     long count = strtol(args[0], NULL, 10);
     int status = 0;
     for (long i = 0; i < count; i++) {
-        struct wire w;
         uint8_t noise[4096];
         fill_random(noise, sizeof noise);
         size_t len = 1 + noise[0] * 15u;
         long kind = i % 4;
-        bool there = kind == 0   ? wire_connect(&w, host, port)
-                     : kind == 1 ? wire_connect(&w, host, port) && wire_start_tls(&w, NULL)
-                                 : arrive(&w, NULL);
-        if (!there)
+        struct raw_peer *p = kind <= 1 ? raw_open_tcp(host, port) : arrive(NULL);
+        if (p == NULL || (kind == 1 && !raw_start_tls(p, NULL)))
             return bad("random bytes", "the controller does not answer any more");
         if (kind == 2)
             noise[0] |= 0x80; /* a request's number, so that the rest reaches the decoder */
@@ -286,34 +290,34 @@ static int case_random(char **args)
             struct msg m;
             make_hello(&m, NULL, MSG_ROLE_AGENT, "noise");
             m.session = (uint64_t)i; /* of nobody */
-            (void)wire_send(&w, &m);
+            (void)send_msg(p, &m);
             msg_fini(&m);
         } else if (kind == 2)
-            (void)wire_write_frame(&w, len, noise, len);
+            (void)raw_send_frame(p, len, noise, len);
         else
-            (void)wire_write(&w, noise, sizeof noise);
+            (void)raw_send(p, noise, sizeof noise);
         if (kind == 0)
-            shutdown(w.net.fd, SHUT_WR); /* TLS waits for the rest of a record that never comes */
+            raw_end_sending(p); /* TLS waits for the rest of a record that never comes */
         struct msg m;
-        enum wire_outcome outcome = wire_receive(&w, &m, WAIT_MS);
-        if (outcome == WIRE_MESSAGE) {
+        enum raw_outcome outcome = raw_receive(p, &m, WAIT_MS);
+        if (outcome == RAW_MESSAGE) {
             if (m.kind != MSG_REFUSED)
                 status |= bad("random bytes", msg_kind_name(m.kind));
             msg_fini(&m);
-        } else if (outcome == WIRE_SILENT)
+        } else if (outcome == RAW_SILENT)
             status |= bad("random bytes", "the connection stays");
-        wire_close(&w);
+        raw_free(p);
     }
     return status != 0 ? status : good("random bytes");
 }
 
-/* Proves `id`; the session's number, or 0. */
-static uint64_t open_session(struct wire *w, const struct identity *id, const char *name)
+/* Connects and proves `id`; the session's number, or 0. The caller frees the peer either way. */
+static uint64_t open_session(struct raw_peer **out, const struct identity *id, const char *name)
 {
     struct msg m;
     struct err_detail d = {""};
-    if (!arrive(w, id) || !send_hello(w, id, MSG_ROLE_AGENT, name) ||
-        wire_receive(w, &m, WAIT_MS) != WIRE_MESSAGE)
+    struct raw_peer *p = *out = arrive(id);
+    if (p == NULL || !send_hello(p, id, MSG_ROLE_AGENT, name) || raw_receive(p, &m, WAIT_MS) != RAW_MESSAGE)
         return 0;
     struct msg proof;
     msg_init(&proof, MSG_PROOF);
@@ -321,10 +325,10 @@ static uint64_t open_session(struct wire *w, const struct identity *id, const ch
     bool sent = m.kind == MSG_CHALLENGE &&
                 identity_sign(id->key_pem, MSG_ROLE_AGENT, m.u.challenge.nonce, &proof.u.proof.signature,
                               &d) == ERR_OK &&
-                wire_send(w, &proof);
+                send_msg(p, &proof);
     msg_fini(&proof);
     msg_fini(&m);
-    if (!sent || wire_receive(w, &m, WAIT_MS) != WIRE_MESSAGE)
+    if (!sent || raw_receive(p, &m, WAIT_MS) != RAW_MESSAGE)
         return 0;
     uint64_t session = m.kind == MSG_WELCOME ? m.u.welcome.session : 0;
     if (session == 0)
@@ -333,7 +337,7 @@ static uint64_t open_session(struct wire *w, const struct identity *id, const ch
     return session;
 }
 
-static bool send_push(struct wire *w, uint64_t session, uint64_t serial)
+static bool send_push(struct raw_peer *p, uint64_t session, uint64_t serial)
 {
     struct msg m;
     msg_init(&m, MSG_PUSH);
@@ -344,7 +348,7 @@ static bool send_push(struct wire *w, uint64_t session, uint64_t serial)
     m.u.push.count = 1;
     m.u.push.items[0] = (struct msg_event){
         .number = 1, .job = mem_strdup("no-such-job"), .kind = MSG_EVENT_DONE, .text = NULL};
-    bool sent = wire_send(w, &m);
+    bool sent = send_msg(p, &m);
     msg_fini(&m);
     return sent;
 }
@@ -356,38 +360,31 @@ static int case_replay(char **args)
     struct identity id;
     if (!load_identity(args[0], &id))
         return 2;
-    struct wire w;
+    struct raw_peer *p = NULL;
     struct msg m;
-    uint64_t first = open_session(&w, &id, args[1]);
+    uint64_t first = open_session(&p, &id, args[1]);
     if (first == 0)
         return bad("replay", "no session to begin with");
-    if (!send_push(&w, first, 7) || wire_receive(&w, &m, WAIT_MS) != WIRE_MESSAGE)
+    if (!send_push(p, first, 7) || raw_receive(p, &m, WAIT_MS) != RAW_MESSAGE)
         return bad("replay", "the first push is not answered");
     if (m.kind != MSG_PUSHED && m.kind != MSG_REFUSED)
         return bad("replay", msg_kind_name(m.kind));
     msg_fini(&m);
-    int status = send_push(&w, first, 7) ? expect_refusal(&w, "the same message again") : 0;
-    wire_close(&w);
+    int status = send_push(p, first, 7) ? expect_refusal(p, "the same message again") : 0;
+    raw_free(p);
 
-    uint64_t second = open_session(&w, &id, args[1]);
+    uint64_t second = open_session(&p, &id, args[1]);
     if (second == 0 || second == first)
         return bad("replay", "no second session");
-    status |= send_push(&w, first, 8) ? expect_refusal(&w, "a message of an earlier session") : 0;
-    wire_close(&w);
+    status |= send_push(p, first, 8) ? expect_refusal(p, "a message of an earlier session") : 0;
+    raw_free(p);
 
-    if (arrive(&w, NULL))
-        status |= send_push(&w, second, 9) ? expect_refusal(&w, "a session's number without the session") : 0;
-    wire_close(&w);
+    p = arrive(NULL);
+    if (p != NULL)
+        status |= send_push(p, second, 9) ? expect_refusal(p, "a session's number without the session") : 0;
+    raw_free(p);
     identity_fini(&id);
     return status;
-}
-
-/* Ends a connection with a reset, so that whatever the controller writes next fails. */
-static void slam(struct wire *w)
-{
-    struct linger hard = {.l_onoff = 1};
-    setsockopt(w->net.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
-    wire_close(w);
 }
 
 /* ARGS: how often, identity of an enrolled agent, its name. Comes and goes at every point on the way in; then
@@ -396,24 +393,25 @@ static int case_hit_and_run(char **args)
 {
     long count = strtol(args[0], NULL, 10);
     struct identity id;
-    struct wire w;
+    struct raw_peer *p = NULL;
     if (!load_identity(args[1], &id))
         return 2;
     for (long i = 0; i < count; i++) {
-        if (!wire_connect(&w, host, port))
+        p = raw_open_tcp(host, port);
+        if (p == NULL)
             return bad("hit and run", "the controller does not listen any more");
         bool there = true;
         if (i % 6 >= 2)
-            there = wire_start_tls(&w, i % 12 >= 6 ? &id : NULL);
+            there = raw_start_tls(p, i % 12 >= 6 ? &id : NULL);
         if (there && i % 6 >= 4)
-            (void)wire_write(&w, "\0SP", i % 6 == 4 ? 3 : 1);
+            (void)raw_send(p, "\0SP", i % 6 == 4 ? 3 : 1);
         if (i % 2 == 0)
-            slam(&w);
+            raw_reset(p);
         else
-            wire_close(&w);
+            raw_free(p);
     }
-    bool in = open_session(&w, &id, args[2]) != 0;
-    wire_close(&w);
+    bool in = open_session(&p, &id, args[2]) != 0;
+    raw_free(p);
     identity_fini(&id);
     return in ? good("hit and run") : bad("hit and run", "nobody gets in any more");
 }
@@ -422,16 +420,16 @@ static int case_hit_and_run(char **args)
 static int case_stay(char **args)
 {
     struct identity id;
-    struct wire w;
+    struct raw_peer *p = NULL;
     if (!load_identity(args[0], &id))
         return 2;
-    uint64_t session = open_session(&w, &id, args[1]);
+    uint64_t session = open_session(&p, &id, args[1]);
     if (session == 0)
         return bad("stay", "no session to begin with");
     puts("connected");
     fflush(stdout);
-    int status = expect_refusal(&w, "a live connection");
-    wire_close(&w);
+    int status = expect_refusal(p, "a live connection");
+    raw_free(p);
     identity_fini(&id);
     return status;
 }
@@ -446,15 +444,11 @@ static int case_half_open(char **args)
         setrlimit(RLIMIT_NOFILE, &limit);
     }
     long open_count = 0;
-    int *fds = mem_zalloc((size_t)count, sizeof *fds);
-    for (long i = 0; i < count; i++) {
-        mbedtls_net_context net;
-        mbedtls_net_init(&net);
-        if (mbedtls_net_connect(&net, host, port, MBEDTLS_NET_PROTO_TCP) != 0)
-            break;
-        if (i % 2 == 1)
-            (void)mbedtls_net_send(&net, (const uint8_t *)"\x16\x03\x01\x02", 4);
-        fds[open_count++] = net.fd;
+    struct raw_peer **peers = mem_zalloc((size_t)count, sizeof(struct raw_peer *));
+    while (open_count < count && (peers[open_count] = raw_open_tcp(host, port)) != NULL) {
+        if (open_count % 2 == 1)
+            (void)raw_send(peers[open_count], "\x16\x03\x01\x02", 4);
+        open_count++;
     }
     printf("open %ld\n", open_count);
     fflush(stdout);
@@ -463,14 +457,10 @@ static int case_half_open(char **args)
     }
     long closed = 0;
     for (long i = 0; i < open_count; i++) {
-        char got[64];
-        ssize_t n;
-        while ((n = recv(fds[i], got, sizeof got, MSG_DONTWAIT)) > 0) {
-        }
-        closed += n == 0 || errno == ECONNRESET;
-        close(fds[i]);
+        closed += raw_closed(peers[i]);
+        raw_free(peers[i]);
     }
-    free(fds);
+    free(peers);
     printf("closed by the controller %ld\n", closed);
     return open_count == count ? 0 : 1;
 }

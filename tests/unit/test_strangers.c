@@ -23,9 +23,9 @@ struct scene {
     struct raw_peer *raw;
 };
 
-static int port_of(const struct lab *lab)
+static struct raw_peer *open_tcp(const struct scene *s)
 {
-    return (int)strtol(strrchr(lab_tls_address(lab), ':') + 1, NULL, 10);
+    return raw_open_tcp("127.0.0.1", strrchr(lab_tls_address(&s->lab), ':') + 1);
 }
 
 static void scene_init(struct scene *s)
@@ -102,7 +102,7 @@ static void hello(struct scene *s, const char *name, enum msg_role role, const c
     assert_true(raw_send_msg(s->raw, 1, &m));
     msg_fini(&m);
     wait_readable(s);
-    assert_true(raw_receive(s->raw, answer));
+    assert_int_equal(raw_receive(s->raw, answer, 5000), RAW_MESSAGE);
 }
 
 static void expect_hello_denied(struct scene *s, const char *name, enum msg_role role, const char *cert_pem,
@@ -122,8 +122,9 @@ static void expect_hello_denied(struct scene *s, const char *name, enum msg_role
 
 static void open_tls(struct scene *s, const struct identity *id)
 {
-    s->raw = raw_open_tls(port_of(&s->lab), id);
+    s->raw = open_tcp(s);
     assert_non_null(s->raw);
+    assert_true(raw_start_tls(s->raw, id));
     assert_true(raw_greet(s->raw));
 }
 
@@ -143,7 +144,7 @@ static uint64_t open_session(struct scene *s)
     assert_true(raw_send_msg(s->raw, 2, &proof));
     msg_fini(&proof);
     wait_readable(s);
-    assert_true(raw_receive(s->raw, &answer));
+    assert_int_equal(raw_receive(s->raw, &answer, 5000), RAW_MESSAGE);
     assert_int_equal(answer.kind, MSG_WELCOME);
     uint64_t session = answer.u.welcome.session;
     msg_fini(&answer);
@@ -159,7 +160,7 @@ static void garbage_instead_of_tls(void **state)
     char junk[4096];
     scene_init(&s);
     identity_random(junk, sizeof junk);
-    s.raw = raw_open_tcp(port_of(&s.lab));
+    s.raw = open_tcp(&s);
     assert_non_null(s.raw);
     (void)raw_send(s.raw, junk, sizeof junk);
     wait_closed(&s);
@@ -171,8 +172,9 @@ static void garbage_instead_of_a_greeting(void **state)
     (void)state;
     struct scene s;
     scene_init(&s);
-    s.raw = raw_open_tls(port_of(&s.lab), NULL);
+    s.raw = open_tcp(&s);
     assert_non_null(s.raw);
+    assert_true(raw_start_tls(s.raw, NULL));
     assert_true(raw_send(s.raw, "GET / HTTP/1.1\r\n\r\n", 18));
     wait_closed(&s);
     scene_fini(&s);
@@ -196,7 +198,7 @@ static void a_frame_beyond_the_cap(void **state)
     scene_init(&s);
     open_tls(&s, NULL);
     char *big = mem_zalloc(1, LIMIT_FRAME_BYTES + 1);
-    (void)raw_send_frame(s.raw, 1, big, LIMIT_FRAME_BYTES + 1);
+    (void)raw_send_request(s.raw, 1, big, LIMIT_FRAME_BYTES + 1);
     free(big);
     wait_closed(&s);
     scene_fini(&s);
@@ -208,7 +210,7 @@ static void a_frame_that_does_not_decode(void **state)
     struct scene s;
     scene_init(&s);
     open_tls(&s, NULL);
-    assert_true(raw_send_frame(s.raw, 1, "\xff\xff\xff\xff", 4));
+    assert_true(raw_send_request(s.raw, 1, "\xff\xff\xff\xff", 4));
     expect_refused(&s, "not a frame");
     scene_fini(&s);
 }
@@ -312,7 +314,7 @@ static void a_signature_by_another_key(void **state)
     assert_true(raw_send_msg(s.raw, 2, &proof));
     msg_fini(&proof);
     wait_readable(&s);
-    assert_true(raw_receive(s.raw, &answer));
+    assert_int_equal(raw_receive(s.raw, &answer, 5000), RAW_MESSAGE);
     assert_int_equal(answer.kind, MSG_REFUSED);
     assert_non_null(strstr(answer.u.refused.text, "signature"));
     msg_fini(&answer);
@@ -334,7 +336,7 @@ static void another_protocol_version(void **state)
     assert_true(raw_send_msg(s.raw, 1, &m));
     msg_fini(&m);
     wait_readable(&s);
-    assert_true(raw_receive(s.raw, &answer));
+    assert_int_equal(raw_receive(s.raw, &answer, 5000), RAW_MESSAGE);
     assert_int_equal(answer.kind, MSG_REFUSED);
     assert_int_equal(answer.u.refused.code, ERR_UNSUPPORTED);
     assert_non_null(strstr(answer.u.refused.text, "install the same version"));
@@ -380,7 +382,7 @@ static void a_replayed_message(void **state)
     uint64_t session = open_session(&s);
     send_poll(&s, 3, session, 3);
     wait_readable(&s);
-    assert_true(raw_receive(s.raw, &answer));
+    assert_int_equal(raw_receive(s.raw, &answer, 5000), RAW_MESSAGE);
     assert_int_equal(answer.kind, MSG_COMMANDS);
     msg_fini(&answer);
     int requests = s.lab.requests;
@@ -445,9 +447,14 @@ static void gone_before_the_greeting(void **state)
     for (int i = 0; i < 50; i++)
         raw_reset(raw_open_ipc(s.lab.ipc + strlen("ipc://")));
     for (int i = 0; i < 20; i++)
-        raw_reset(raw_open_tcp(port_of(&s.lab)));
-    for (int i = 0; i < 20; i++)
-        raw_reset(raw_open_half_tls(port_of(&s.lab)));
+        raw_reset(open_tcp(&s));
+    for (int i = 0; i < 20; i++) {
+        s.raw = open_tcp(&s);
+        assert_non_null(s.raw);
+        assert_true(raw_start_half_tls(s.raw));
+        raw_reset(s.raw);
+    }
+    s.raw = NULL;
     lab_connect(&s.lab, &late, s.lab.ipc, NULL, MSG_ROLE_OPERATOR, "o1");
     lab_wait(&s.lab, &late.ups, 1);
     lab_disconnect(&late);
@@ -466,7 +473,7 @@ static void a_stream_of_garbage(void **state)
         open_tls(&s, NULL);
         int refused = s.lab.refused;
         uint64_t end_ns = clock_now_ns() + 10 * NS_PER_S;
-        while (raw_send_frame(s.raw, 1, junk, sizeof junk) && !raw_closed(s.raw)) {
+        while (raw_send_request(s.raw, 1, junk, sizeof junk) && !raw_closed(s.raw)) {
             assert_true(clock_now_ns() < end_ns);
             uv_run(&s.lab.loop, UV_RUN_NOWAIT);
         }
@@ -490,7 +497,7 @@ static void garbage_over_ipc(void **state)
     s.raw = raw_open_ipc(s.lab.ipc + strlen("ipc://"));
     assert_non_null(s.raw);
     assert_true(raw_greet(s.raw));
-    assert_true(raw_send_frame(s.raw, 1, junk, sizeof junk));
+    assert_true(raw_send_request(s.raw, 1, junk, sizeof junk));
     expect_refused(&s, "");
     scene_fini(&s);
 }
