@@ -27,7 +27,7 @@ CONTROLLER_DIRS := controller controller/cli controller/experiment controller/ru
                    controller/analysis controller/report
 COMMON_OBJ       = $(call objs,common)
 PROTO_OBJ        = $(call objs,proto) $(GEN).o
-LOAD_LIBS       := -luv -luring -lmbedtls -lmbedx509 -lmbedcrypto -lssl -lcrypto -lcjson -lz -lm -lpthread
+LOAD_LIBS       := -luv -luring -lssl -lcrypto -lcjson -lz -lm -lpthread
 ALL_LIBS        := -lnng -lprotobuf-c -lsqlite3 $(LOAD_LIBS)
 PROGRAMS        := $(O)/bin/splitbench $(O)/bin/splitbench-agent $(O)/bin/splitbench-load
 UNIT            := $(patsubst tests/unit/%.c,$(O)/tests/%,$(wildcard tests/unit/test_*.c))
