@@ -142,12 +142,31 @@ char *odd_cert_make(const struct odd_cert *c)
 
 /* ---- requests ------------------------------------------------------------------------------------------ */
 
-char *odd_csr_make(EVP_PKEY *key, EVP_PKEY *signer, const char *digest, long version)
+/* In DER, since OpenSSL 3.5 sets no version but the one there is. */
+static X509_REQ *with_version(X509_REQ *csr, uint8_t version)
+{
+    unsigned char *der = NULL;
+    int len = i2d_X509_REQ(csr, &der);
+    assert_true(len > 0);
+    unsigned char *number = memmem(der, (size_t)len, "\x02\x01\x00", 3);
+    assert_non_null(number);
+    number[2] = version;
+    const unsigned char *at = der;
+    X509_REQ_free(csr);
+    csr = d2i_X509_REQ(NULL, &at, len);
+    assert_non_null(csr);
+    OPENSSL_free(der);
+    return csr;
+}
+
+char *odd_csr_make(EVP_PKEY *key, EVP_PKEY *signer, const char *digest, uint8_t version)
 {
     X509_REQ *csr = X509_REQ_new();
-    assert_int_equal(X509_REQ_set_version(csr, version), 1);
+    const EVP_MD *md = EVP_get_digestbyname(digest);
     assert_int_equal(X509_REQ_set_pubkey(csr, key), 1);
-    assert_true(X509_REQ_sign(csr, signer, EVP_get_digestbyname(digest)) > 0);
+    assert_true(X509_REQ_sign(csr, signer, md) > 0);
+    csr = with_version(csr, version);
+    assert_true(X509_REQ_sign(csr, signer, md) > 0);
     BIO *bio = BIO_new(BIO_s_mem());
     assert_int_equal(PEM_write_bio_X509_REQ(bio, csr), 1);
     X509_REQ_free(csr);

@@ -50,7 +50,7 @@ struct odd_cert {
 char *odd_cert_make(const struct odd_cert *c);
 
 /* A request of `key`, signed by `signer`. */
-char *odd_csr_make(EVP_PKEY *key, EVP_PKEY *signer, const char *digest, long version);
+char *odd_csr_make(EVP_PKEY *key, EVP_PKEY *signer, const char *digest, uint8_t version);
 
 /* The PEM text with `len` bytes more in its block, behind the object. */
 char *odd_pem_with_tail(const char *pem, const char *label, size_t len);
