@@ -1,15 +1,22 @@
 """Checks a result of splitbench-load: the accounts, and what the test expects.
 
-usage: load_check.py RESULT.json [EXPRESSION]...      exit status: 0, 1 failed, 2 try again
-Every expression is Python over the result `r`, its accounts `a`, and `errors`: a map of "phase cause" to count.
+usage: load_check.py RESULT.json [--books FILE.json] [EXPRESSION]...      exit status: 0, 1 failed, 2 try again
+Every expression is Python over the result `r`, its accounts `a`, `errors`: a map of "phase cause" to count, and
+`samples`: a map of "phase cause" to the first text, of the time before the window too. `n` are the server's books.
 """
 import json
 import sys
 
 with open(sys.argv[1]) as f:
     r = json.load(f)
+n, expressions = None, sys.argv[2:]
+if expressions[:1] == ["--books"]:
+    with open(expressions[1]) as f:
+        n = json.load(f)
+    expressions = expressions[2:]
 a = r["accounts"]
 errors = {e["phase"] + " " + e["cause"]: e["count"] for e in r["errors"]}
+samples = {e["phase"] + " " + e["cause"]: e["sample"] for e in r["errors"] + r["warmup_errors"]}
 
 
 def balanced(x):
@@ -31,10 +38,11 @@ always = {
     "requests add up": sum(q["ok"] for q in r["requests"]) == a["ok"],
 }
 bad = [what for what, holds in always.items() if not holds]
-bad += [e for e in sys.argv[2:] if not eval(e, {"r": r, "a": a, "errors": errors})]
+bad += [e for e in expressions if not eval(e, {"r": r, "a": a, "n": n, "errors": errors, "samples": samples})]
 for what in bad:
     print(f"FAILED: {what}", file=sys.stderr)
 if bad:
+    print(json.dumps({"books": n}), file=sys.stderr)
     print(json.dumps({k: v for k, v in r.items() if not k.endswith("hist")}, indent=1), file=sys.stderr)
 # 2: only expectations failed, and not one answer came: on a starved machine that means nothing yet.
 starved = all(always.values()) and a["responses"] == 0

@@ -3,6 +3,7 @@
 # shellcheck shell=sh disable=SC2154
 
 load=$bin/splitbench-load
+books=
 backends=libuv
 "$load" --calibrate -o json -c 1 --backend io_uring >/dev/null 2>&1 && backends="libuv io_uring"
 
@@ -12,13 +13,15 @@ fail() {
 }
 
 # check EXPRESSIONS -- ARGUMENTS...: one run on $backend; the expressions are one a line (load_check.py).
-# The result stays in $lab/result.json. A window in which the machine gave us no time at all is tried again.
+# The result stays in $lab/result.json. A script may set `books` to a file and define write_books, which writes
+# the server's own figures to it after each run. A window in which the machine gave us no time at all is tried again.
 check() {
     expressions=$1
     shift 2
     for attempt in 1 2 3 4; do
         "$load" -o json --backend "$backend" "$@" >"$lab/result.json" 2>"$lab/stderr" || status=$?
         [ -s "$lab/result.json" ] || fail "no result of: $* ($(cat "$lab/stderr"))"
+        [ -z "$books" ] || write_books
         verdict=0
         check_result || verdict=$?
         [ $verdict -eq 2 ] || break
@@ -29,12 +32,14 @@ check() {
 }
 
 check_result() {
+    set --
+    [ -z "$books" ] || set -- --books "$books"
     set -f
     old_ifs=$IFS
     IFS='
 '
     # shellcheck disable=SC2086  # one expression a line
-    python3 "$here/../support/load_check.py" "$lab/result.json" $expressions
+    python3 "$here/../support/load_check.py" "$lab/result.json" "$@" $expressions
     checked=$?
     IFS=$old_ifs
     set +f

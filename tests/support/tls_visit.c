@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -263,12 +264,23 @@ void visit_answer(struct visit *v)
 
 /* --- the connection --- */
 
+static uint64_t read_so_far(const struct visit *v)
+{
+    BIO *rbio = v->ssl != NULL ? SSL_get_rbio(v->ssl) : NULL;
+    bool socket = rbio != NULL && BIO_method_type(rbio) == BIO_TYPE_SOCKET;
+    return v->raw_in + (socket ? BIO_number_read(rbio) : 0);
+}
+
 void visit_await_end(struct visit *v)
 {
     struct pollfd p[] = {{.fd = v->fd, .events = POLLRDHUP},
                          {.fd = v->service->release_fd, .events = POLLIN}};
     while (poll(p, ARRAY_LEN(p), VISIT_PATIENCE_S * 1000) < 0 && errno == EINTR)
         ;
+    int queued = 0;
+    must(ioctl(v->fd, FIONREAD, &queued) == 0);
+    open_books(v)->arrived += read_so_far(v) + (uint64_t)queued;
+    close_books(v);
 }
 
 void visit_init(struct visit *v, struct tls_service *s, int fd)
@@ -302,10 +314,7 @@ void visit_fini(struct visit *v)
     else
         read_to_the_end(v);
     close(v->fd);
-    BIO *rbio = v->ssl != NULL ? SSL_get_rbio(v->ssl) : NULL;
-    if (rbio != NULL && BIO_method_type(rbio) == BIO_TYPE_SOCKET)
-        v->raw_in += BIO_number_read(rbio);
-    open_books(v)->wire_in += v->raw_in;
+    open_books(v)->wire_in += read_so_far(v);
     close_books(v);
     SSL_free(v->ssl);
     buf_fini(&v->in);

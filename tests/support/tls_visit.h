@@ -24,6 +24,7 @@ struct tls_counts {
     uint64_t requests;   /* heads and bodies read whole */
     uint64_t body_bytes; /* of requests */
     uint64_t wire_in;    /* bytes received, all of them */
+    uint64_t arrived;    /* those that had come when the server gave up waiting without reading */
     char name[128];      /* that the client asked for; "": none */
     char offered[64];    /* ALPN, comma separated */
     char version[16];
@@ -89,7 +90,7 @@ void visit_say(struct visit *v, const void *data, size_t len);     /* encrypted 
 void visit_say_raw(struct visit *v, const void *data, size_t len); /* as it is */
 void visit_say_text(struct visit *v, const char *text);
 
-/* Until the client ends or the service is released; reads nothing. */
+/* Until the client ends or the service is released; reads nothing, but counts what has arrived. */
 void visit_await_end(struct visit *v);
 
 #endif

@@ -4,7 +4,8 @@
  * with a line on each tool_tls DIR [MODE]...        serves these, or all It makes its own certificates, new
  * ones each time, and writes to DIR: ca.pem, which is to be trusted; MODE.pem, each server's own; and with
  * their keys in NAME.key three certificates for clients: client.pem, which servers that want one trust,
- * old-client.pem, which has expired, and stranger.pem, of another CA. Prints "MODE PORT" for each, "control
+ * old-client.pem, which has expired, and foreign-client.pem, of another
+ * CA. Prints "MODE PORT" for each, "control
  * PORT", and "ready". Over plain HTTP on the control port, GET /MODE        has all connections of this mode
  * end, and answers with what their clients did since it was last asked, as JSON Ends by itself after a
  * quarter of an hour.
@@ -149,6 +150,7 @@ static void write_counts(struct buf *out, const struct tls_counts *n)
     json_write_u64(&j, "requests", n->requests);
     json_write_u64(&j, "body_bytes", n->body_bytes);
     json_write_u64(&j, "wire_in", n->wire_in);
+    json_write_u64(&j, "arrived", n->arrived);
     json_write_string(&j, "name", n->name);
     json_write_string(&j, "offered", n->offered);
     json_write_string(&j, "version", n->version);
@@ -236,7 +238,7 @@ static void write_clients(const struct cert_lab *lab, const char *dir)
     } clients[] = {
         {"client", {.subject = "a client of the tests", .usage = "clientAuth", .names = ""}},
         {"old-client", {.usage = "clientAuth", .names = "", .from_days = -30, .to_days = -2}},
-        {"stranger", {.usage = "clientAuth", .names = "", .signer = CERT_BY_STRANGER}},
+        {"foreign-client", {.usage = "clientAuth", .names = "", .signer = CERT_BY_STRANGER}},
     };
     for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
         struct cert_pair pair;
