@@ -81,6 +81,12 @@ void conn_flush(struct worker *w, struct conn *c)
     }
 }
 
+void conn_send_alert(struct worker *w, struct conn *c)
+{
+    conn_flush(w, c);
+    transport_settle(w->transport, c->slot);
+}
+
 static void send_bytes(struct worker *w, struct conn *c, const uint8_t *data, size_t len)
 {
     if (c->tls == NULL) {
@@ -382,6 +388,7 @@ void conn_handle(struct worker *w, struct conn *c, enum conn_event event, const 
 static void fail_session(struct worker *w, struct conn *c)
 {
     const struct tls_failure *f = tls_failure_of(c->tls);
+    conn_send_alert(w, c);
     if (tls_is_proven(c->tls) && conn_in_flight(c)) {
         fail_request(w, c, FAULT_RECEIVE, CAUSE_PROTOCOL, f->text);
     } else if (tls_is_proven(c->tls)) {

@@ -94,6 +94,9 @@ void conn_close(struct worker *w, struct conn *c);
 /* Sends what the TLS session has to say, unless it is still busy with the last of it. */
 void conn_flush(struct worker *w, struct conn *c);
 
+/* The TLS session has failed: the alert that tells the peer why goes out before all else. Close it then. */
+void conn_send_alert(struct worker *w, struct conn *c);
+
 /* Bytes came from the peer; the peer closed, or the connection broke. For the transport's sink. */
 void conn_receive(struct worker *w, struct conn *c, const uint8_t *data, size_t len);
 void conn_end(struct worker *w, struct conn *c, int error);

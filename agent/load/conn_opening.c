@@ -152,6 +152,7 @@ void opening_shake_hands(struct worker *w, struct conn *c)
             w, c, &(struct opening_failure){FAULT_TLS, CAUSE_CLOSED_EARLY, "the peer ended the hand-shake"});
         break;
     case TLS_FAILED:
+        conn_send_alert(w, c);
         opening_fail(w, c, &(struct opening_failure){FAULT_TLS, f->cause, f->text});
         break;
     }

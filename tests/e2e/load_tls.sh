@@ -112,26 +112,26 @@ h2-anyway        | $v4       | --tls-min 1.3               | tls protocol       
 h2-speaks-first  | $v4       |                             | wait protocol          | not HTTP/1.x                | 1 |
 h2-answers       | $v4       |                             | wait protocol          | not HTTP/1.x                | 1 |
 
-expired          | $v4       |                             | tls expired            | certificate has expired     | 3 |
-not-yet-valid    | $v4       |                             | tls expired            | not yet valid               | 3 |
-expired-chain    | $v4       |                             | tls expired            | certificate has expired     | 3 |
-wrong-name       | localhost |                             | tls wrong_name         | hostname mismatch           | 3 |
+expired          | $v4       |                             | tls expired            | certificate has expired     | 3 | n["alert"] == "certificate expired"
+not-yet-valid    | $v4       |                             | tls expired            | not yet valid               | 3 | n["alert"] == "bad certificate"
+expired-chain    | $v4       |                             | tls expired            | certificate has expired     | 3 | n["alert"] == "certificate expired"
+wrong-name       | localhost |                             | tls wrong_name         | hostname mismatch           | 3 | n["alert"] == "bad certificate"
 wrong-name       | $v4       |                             | ok                     |                             | 0 |
-wrong-address    | $v4       |                             | tls wrong_name         | IP address mismatch         | 3 |
+wrong-address    | $v4       |                             | tls wrong_name         | IP address mismatch         | 3 | n["alert"] == "bad certificate"
 wrong-address    | localhost |                             | ok                     |                             | 0 |
-address-as-name  | $v4       |                             | tls wrong_name         | IP address mismatch         | 3 |
-address-in-subject | $v4     |                             | tls wrong_name         | IP address mismatch         | 3 |
+address-as-name  | $v4       |                             | tls wrong_name         | IP address mismatch         | 3 | n["alert"] == "bad certificate"
+address-in-subject | $v4     |                             | tls wrong_name         | IP address mismatch         | 3 | n["alert"] == "bad certificate"
 alert-unrecognized-name | $v4 |                            | tls wrong_name         | SNI                         | 3 |
 strict-name      | localhost |                             | ok                     |                             | 0 |
 strict-name      | $v4       |                             | tls wrong_name         | SNI                         | 3 |
-self-signed      | $v4       |                             | tls verify             | self-signed certificate     | 3 |
+self-signed      | $v4       |                             | tls verify             | self-signed certificate     | 3 | n["alert"] == "unknown CA"
 self-signed      | $v4       | --ca $tls/self-signed.pem   | ok                     |                             | 0 |
-stranger         | $v4       |                             | tls verify             | self-signed certificate in  | 3 |
-hidden-chain     | $v4       |                             | tls verify             | issuer                      | 3 |
-leaf-as-ca       | $v4       |                             | tls verify             | CA certificate              | 3 |
-wrong-usage      | $v4       |                             | tls verify             | purpose                     | 3 |
-weak-key         | $v4       |                             | tls verify             | key too weak                | 3 |
-weak-hash        | $v4       |                             | tls verify             | too weak                    | 3 |
+stranger         | $v4       |                             | tls verify             | self-signed certificate in  | 3 | n["alert"] == "unknown CA"
+hidden-chain     | $v4       |                             | tls verify             | issuer                      | 3 | n["alert"] == "unknown CA"
+leaf-as-ca       | $v4       |                             | tls verify             | CA certificate              | 3 | n["alert"] == "unknown CA"
+wrong-usage      | $v4       |                             | tls verify             | purpose                     | 3 | n["alert"] == "unsupported certificate"
+weak-key         | $v4       |                             | tls verify             | key too weak                | 3 | n["alert"] == "bad certificate"
+weak-hash        | $v4       |                             | tls verify             | too weak                    | 3 | n["alert"] == "bad certificate"
 ok               | $v4       | --ca $tls/self-signed.pem      | tls verify             | issuer                      | 3 |
 
 closes-hello     | $v4       |                             | tls closed_early       | closed in the hand-shake    | 3 |
@@ -170,8 +170,8 @@ resets-body      | $v4       |                             | receive reset      
 truncates-idle   | $v4       |                             | wait stale             | closed the connection       | 0 |
 notifies-idle    | $v4       |                             | wait stale             | closed the connection       | 0 |
 notifies-alone   | $v4       |                             | wait stale             | closed the connection       | 0 |
-renegotiates-before | $v4    |                             | tls protocol           | renegotiation               | 3 | n["renegotiated"] == 0
-renegotiates-after | $v4     |                             | receive protocol       | renegotiation               | 0 | n["renegotiated"] == 0
+renegotiates-before | $v4    |                             | tls protocol           | renegotiation               | 3 | n["renegotiated"] == 0 and n["alert"] == "no renegotiation"
+renegotiates-after | $v4     |                             | receive protocol       | renegotiation               | 0 | n["renegotiated"] == 0 and n["alert"] == "no renegotiation"
 CASES
 
 sed -e '/^#/d; /^$/d; s/ *| */|/g' "$lab/cases" >"$lab/lines"
