@@ -14,7 +14,7 @@
 static void end(struct link_peer *peer, const char *why)
 {
     if (peer->why[0] == '\0')
-        snprintf(peer->why, sizeof peer->why, "%s", why);
+        snprintf(peer->why, sizeof peer->why, "%.*s", (int)sizeof peer->why - 1, why); /* cut, not refused */
     session_handle(&peer->session, SESSION_EV_END); /* it may have ended before */
 }
 

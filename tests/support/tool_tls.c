@@ -79,7 +79,7 @@ static void open_port(struct port *p)
             return; /* without IPv6 as well */
         close(p->fds[0]);
     }
-    must(!"some port is free in both families");
+    must_never("no port is free in both families");
 }
 
 /* --- connections --- */
