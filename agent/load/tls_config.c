@@ -122,6 +122,8 @@ static enum err load_own(struct tls_config *c, const struct tls_options *o, stru
     if (e == ERR_OK && SSL_CTX_use_PrivateKey_file(c->context, key_file, SSL_FILETYPE_PEM) != 1)
         e = err_prefix(d, fail(d, ERR_INVALID, key_file), "--key (PEM, without a pass phrase)");
     c->has_cert = e == ERR_OK;
+    SSL_CTX_set_post_handshake_auth(c->context,
+                                    1); /* servers ask for it when a path needs it: RFC 8446 4.6.2 */
     return e;
 }
 

@@ -27,6 +27,8 @@ static const struct {
     {SSL_R_WRONG_VERSION_NUMBER, CAUSE_PROTOCOL, "the answer is not TLS"},
     {SSL_R_PACKET_LENGTH_TOO_LONG, CAUSE_PROTOCOL, "a record is longer than any may be"},
     {SSL_R_ENCRYPTED_LENGTH_TOO_LONG, CAUSE_PROTOCOL, "a record is longer than any may be"},
+    {SSL_R_UNEXPECTED_MESSAGE, CAUSE_PROTOCOL,
+     "a message that has no place there, such as a late request for a certificate"},
     {SSL_R_BAD_EXTENSION, CAUSE_PROTOCOL,
      "the server chose what was not offered (ALPN), or an extension is broken"},
     {SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC, CAUSE_PROTOCOL, "a record is damaged (bad MAC)"},

@@ -104,7 +104,8 @@ asks-certificate | $v4       | --tls-max 1.2               | ok                 
 asks-certificate | $v4       | --tls-min 1.3               | ok                     |                             | 0 | n["certificate"] == ""
 asks-certificate | $v4       | $cert                       | ok                     |                             | 0 | n["certificate"] == "a client of the tests"
 ok               | $v4       | $cert                       | ok                     |                             | 0 | n["certificate"] == ""
-asks-late        | $v4       |                             | tls protocol           | unexpected message          | 3 |
+asks-late        | $v4       |                             | tls protocol           | late request for a cert     | 3 |
+asks-late        | $v4       | $cert                       | ok                     |                             | 0 | n["certificate"] == "a client of the tests"
 
 h2-only          | $v4       |                             | tls protocol           | does not speak http/1.1     | 3 |
 h2-anyway        | $v4       | --tls-max 1.2               | tls protocol           | ALPN                        | 3 |
@@ -159,7 +160,7 @@ false-record-body | $v4      | --tls-max 1.2               | receive protocol   
 false-record-body | $v4      | --tls-min 1.3               | receive protocol       | bad MAC                     | 1 |
 long-record      | $v4       |                             | tls protocol           | longer than any             | 3 |
 late-alert       | $v4       |                             | tls protocol           | internal error              | 3 |
-late-message     | $v4       |                             | tls protocol           | unexpected message          | 3 |
+late-message     | $v4       |                             | tls protocol           | has no place there          | 3 |
 truncates-length | $v4       |                             | receive closed_early   | before the whole body       | 1 | r["short_bodies"] > 0
 truncates-chunked | $v4      |                             | receive closed_early   | before the whole body       | 1 | r["short_bodies"] > 0
 truncates-open   | $v4       | --tls-max 1.2               | receive closed_early   | close_notify                | 1 | r["short_bodies"] > 0

@@ -151,16 +151,25 @@ void tls_run_dripping(struct visit *v)
         answer_all(v);
 }
 
-/* Reads until the client has gone along. No data are due from it before it has its answer. */
-static bool await_renegotiation(struct visit *v)
+static bool has_shaken_again(const struct visit *v)
 {
-    uint64_t before = v->shakes;
+    return v->shakes > 1;
+}
+
+static bool has_certificate(const struct visit *v)
+{
+    return SSL_get0_peer_certificate(v->ssl) != NULL;
+}
+
+/* Reads until the client has gone along with what it was asked for. No data are due before it has its answer.
+ */
+static bool await_consent(struct visit *v, bool (*given)(const struct visit *v))
+{
     char byte;
-    int n = -1;
     SSL_clear_mode(v->ssl, SSL_MODE_AUTO_RETRY); /* or reading would go on after the hand-shake, for data */
-    while (v->shakes == before && n <= 0) {
-        n = SSL_peek(v->ssl, &byte, 1);
-        if (n <= 0 && SSL_get_error(v->ssl, n) != SSL_ERROR_WANT_READ)
+    while (!given(v)) {
+        int n = SSL_peek(v->ssl, &byte, 1);
+        if (n > 0 || SSL_get_error(v->ssl, n) != SSL_ERROR_WANT_READ)
             return false;
     }
     SSL_set_mode(v->ssl, SSL_MODE_AUTO_RETRY);
@@ -172,7 +181,7 @@ void tls_run_renegotiating_before(struct visit *v)
     if (!visit_shake_hands(v) || !visit_read_request(v))
         return;
     visit_ask_to_renegotiate(v);
-    if (await_renegotiation(v)) {
+    if (await_consent(v, has_shaken_again)) {
         visit_answer(v);
         answer_all(v);
     }
@@ -208,7 +217,8 @@ void tls_run_asking_late(struct visit *v)
         forge(v, 22, request, sizeof request);
         return;
     }
-    if (SSL_do_handshake(v->ssl) == 1) {
+    if (SSL_do_handshake(v->ssl) == 1 && await_consent(v, has_certificate)) {
+        visit_note_certificate(v);
         visit_answer(v);
         answer_all(v);
     }

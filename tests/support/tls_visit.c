@@ -63,18 +63,29 @@ void visit_watch(SSL_CTX *ctx)
     SSL_CTX_set_keylog_callback(ctx, on_key);
 }
 
-static void note_session(struct tls_counts *n, SSL *ssl)
+static void note_certificate(struct tls_counts *n, const SSL *ssl)
 {
-    const char *group = SSL_group_to_name(ssl, (int)SSL_get_negotiated_group(ssl));
     X509 *cert = SSL_get0_peer_certificate(ssl);
-    *(SSL_session_reused(ssl) ? &n->resumed : &n->full) += 1;
-    snprintf(n->version, sizeof n->version, "%s", SSL_get_version(ssl));
-    snprintf(n->cipher, sizeof n->cipher, "%s", SSL_get_cipher_name(ssl));
-    snprintf(n->group, sizeof n->group, "%s", group != NULL ? group : "");
     n->certificate[0] = '\0';
     if (cert != NULL)
         (void)X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, n->certificate,
                                         sizeof n->certificate);
+}
+
+void visit_note_certificate(struct visit *v)
+{
+    note_certificate(open_books(v), v->ssl);
+    close_books(v);
+}
+
+static void note_session(struct tls_counts *n, SSL *ssl)
+{
+    const char *group = SSL_group_to_name(ssl, (int)SSL_get_negotiated_group(ssl));
+    *(SSL_session_reused(ssl) ? &n->resumed : &n->full) += 1;
+    snprintf(n->version, sizeof n->version, "%s", SSL_get_version(ssl));
+    snprintf(n->cipher, sizeof n->cipher, "%s", SSL_get_cipher_name(ssl));
+    snprintf(n->group, sizeof n->group, "%s", group != NULL ? group : "");
+    note_certificate(n, ssl);
 }
 
 static void note_client(struct visit *v, bool shaken)

@@ -63,6 +63,8 @@ struct visit {
 void visit_watch(SSL_CTX *ctx);
 /* The client's list of protocols, as ALPN has it. */
 void visit_note_offer(struct visit *v, const uint8_t *list, size_t len);
+/* The client's certificate, when it came after the hand-shake. */
+void visit_note_certificate(struct visit *v);
 
 /* Takes the socket. */
 void visit_init(struct visit *v, struct tls_service *s, int fd);
