@@ -31,6 +31,8 @@ static const struct {
      "a message that has no place there, such as a late request for a certificate"},
     {SSL_R_BAD_EXTENSION, CAUSE_PROTOCOL,
      "the server chose what was not offered (ALPN), or an extension is broken"},
+    {ERR_R_INTERNAL_ERROR, CAUSE_PROTOCOL,
+     "a record or message is broken in a way that OpenSSL has no name for"},
     {SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC, CAUSE_PROTOCOL, "a record is damaged (bad MAC)"},
 };
 
@@ -144,7 +146,7 @@ void tls_failure_explain(struct tls_failure *out, const SSL *ssl, const struct t
         tls_failure_set(out, CAUSE_PROTOCOL, "the answer is not TLS but plain HTTP: is this the right port?");
     else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
         explain_distrust(out, ssl);
-    else if (reason >= SSL_AD_REASON_OFFSET)
+    else if (reason >= SSL_AD_REASON_OFFSET && reason <= SSL_AD_REASON_OFFSET + UINT8_MAX)
         explain_alert(out, reason - SSL_AD_REASON_OFFSET, story);
     else
         explain_reason(out, code, reason);
