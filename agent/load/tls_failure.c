@@ -26,6 +26,7 @@ static const struct {
     {SSL_R_DH_KEY_TOO_SMALL, CAUSE_CIPHER, NULL},
     {SSL_R_WRONG_VERSION_NUMBER, CAUSE_PROTOCOL, "the answer is not TLS"},
     {SSL_R_PACKET_LENGTH_TOO_LONG, CAUSE_PROTOCOL, "a record is longer than any may be"},
+    {SSL_R_DATA_LENGTH_TOO_LONG, CAUSE_PROTOCOL, "a record is longer than any may be"},
     {SSL_R_ENCRYPTED_LENGTH_TOO_LONG, CAUSE_PROTOCOL, "a record is longer than any may be"},
     {SSL_R_UNEXPECTED_MESSAGE, CAUSE_PROTOCOL,
      "a message that has no place there, such as a late request for a certificate"},
