@@ -3,6 +3,7 @@
 #include "agent/load/conn_opening.h"
 #include "agent/load/wire_out.h"
 #include "agent/load/worker.h"
+#include "common/clock.h"
 
 #include <inttypes.h>
 
@@ -10,6 +11,9 @@
 #define SKIP_BYTES_MIN (16u * 1024u)
 /* What the kernel has taken, it may still hold when the connection goes: of less than this nobody asks. */
 #define HELD_BYTES_MIN (16u * 1024u)
+/* A connection that ended within this time, and without a request, was never of use. Servers' own limits for
+ * idle ones are longer, and what they end so is opened again at once. */
+#define USELESS_NS (100 * NS_PER_MS)
 
 void conn_init(struct conn *c, uint32_t slot, uint8_t *space, struct sha256 *sum)
 {
@@ -325,18 +329,27 @@ static void on_request_expired(struct worker *w, struct conn *c, const struct co
 
 /* --- between requests --- */
 
+/* A peer that ends a connection as soon as it is open may do so with each: not at once again, then. */
+static void replace_idle(struct worker *w, struct conn *c)
+{
+    if (c->answered == 0 && w->now_ns - c->opening_ns < USELESS_NS)
+        opening_back_off(w, c);
+    else
+        reopen(w, c);
+}
+
 static void on_idle_bytes(struct worker *w, struct conn *c, const struct conn_input *in)
 {
     (void)in;
     w->accounts->idle_surplus++;
-    reopen(w, c);
+    replace_idle(w, c);
 }
 
 static void on_idle_ended(struct worker *w, struct conn *c, const struct conn_input *in)
 {
     (void)in;
     w->accounts->idle_closes++;
-    reopen(w, c);
+    replace_idle(w, c);
 }
 
 /* --- which event is welcome when --- */

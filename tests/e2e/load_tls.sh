@@ -198,6 +198,13 @@ n['name'] == ''"
     [ $status -eq 3 ] || fail "$backend: exit status $status instead of 3"
 }
 
+# Servers that end or spoil a connection before its first request are not stormed with new ones.
+idle() {
+    for at in closes-shaken h2-speaks-first; do
+        run $at $v4 'a["failed"] == a["scheduled"] > 0 and n["accepted"] < 100' --tls-min 1.3 -R 2 -d 1s
+    done
+}
+
 # Sessions are taken up again by whoever gave them, and only when asked for; both sides count the same.
 resumption() {
     for version in 1.2 1.3; do
@@ -279,7 +286,7 @@ refuses_usage() {
 refuses_usage
 bad=
 for backend in $backends; do
-    for part in every_case insecure ipv6 resumption bodies; do
+    for part in every_case insecure ipv6 idle resumption bodies; do
         echo "-- $backend: $part"
         $part
     done
