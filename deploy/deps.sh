@@ -98,7 +98,7 @@ is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null;
 
 is_known() { (. /etc/os-release && case $ID-$VERSION_ID in debian-12 | debian-13) ;; *) exit 1 ;; esac) 2>/dev/null; }
 
-system_name() { (. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME") || echo "this system"; }
+system_name() { (. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME:-another system}") || echo "another system"; }
 
 # explain SET...: what is missing, in words; returns 1 when something is.
 explain() {
