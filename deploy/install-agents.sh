@@ -92,14 +92,27 @@ cd "$(dirname "$0")"
 address=$1 name=$2
 shift 2
 command -v systemctl >/dev/null || { echo "no systemd here" >&2; exit 1; }
-if ldd ./splitbench-agent ./splitbench-load | grep -q 'not found'; then
+# known PACKAGE...: the first that this release has.
+known() {
+    for package in "$@"; do
+        apt-cache show --no-all-versions "$package" >/dev/null 2>&1 && break
+    done
+    echo "$package"
+}
+if ldd ./splitbench-agent ./splitbench-load | grep -q '=> not found'; then
     echo "installing libraries"
+    command -v apt-get >/dev/null || { echo "no apt-get here to install:"; ldd ./splitbench-agent ./splitbench-load | grep '=> not found'; exit 1; }
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
-    apt-get install -y -qq --no-install-recommends \
-        libnng1 libprotobuf-c1 libuv1 libcjson1 libsqlite3-0 libmbedtls14 liburing2 zlib1g >/dev/null
+    # Debian 13 names two of them after its 64-bit time_t.
+    apt-get install -y -qq --no-install-recommends libnng1 libprotobuf-c1 libcjson1 liburing2 zlib1g \
+        "$(known libuv1t64 libuv1)" "$(known libssl3t64 libssl3)" >/dev/null
 fi
-./splitbench-agent --version >/dev/null # it can run here at all
+for program in ./splitbench-agent ./splitbench-load; do
+    $program --version >/dev/null && continue
+    echo "these programs do not run on this release; built on the oldest one in the lab, they run on all"
+    exit 1
+done
 getent passwd splitbench-agent >/dev/null ||
     useradd --system --user-group --home-dir /var/lib/splitbench-agent --shell /usr/sbin/nologin splitbench-agent
 for program in splitbench-agent splitbench-load; do
@@ -122,7 +135,7 @@ systemctl enable --quiet splitbench-agent
 systemctl restart splitbench-agent
 sleep 2 # an agent that cannot start has ended by then
 systemctl --quiet is-active splitbench-agent || { journalctl -n 5 --no-pager -o cat -u splitbench-agent >&2; exit 1; }
-echo "$(./splitbench-agent --version) runs as $name"
+echo "$(./splitbench-agent --version | head -n 1) runs as $name"
 SETUP
 cp "$bin/splitbench-agent" "$bin/splitbench-load" "$unit" "$work/"
 tar -C "$work" -czf "$work/agent.tar.gz" splitbench-agent splitbench-load splitbench-agent.service setup.sh || exit 3
