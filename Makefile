@@ -106,16 +106,20 @@ objects: $(OBJECTS)
 deps: ## install the Debian packages that are missing (as root or with sudo)
 	$(Q)deploy/deps.sh build demo test
 
-check-all: ## test, compilers, sanitizers, layers, headers, format, linters, fuzzers
+check-all: ## test, compilers, releases, sanitizers, layers, headers, format, linters, fuzzers
 	$(Q)deploy/deps.sh build demo test check
 	@$(MAKE) --no-print-directory STRICT=1 check-layers check-headers check-format check-lint check-compilers
 	@$(MAKE) --no-print-directory STRICT=1 test
+	@$(MAKE) --no-print-directory STRICT=1 check-mixed
 	@$(MAKE) --no-print-directory STRICT=1 test SAN=address,undefined
 	@$(MAKE) --no-print-directory STRICT=1 test SAN=thread
 	@$(MAKE) --no-print-directory fuzz
 
 check-compilers: ## no warning from any gcc and clang found here, at several levels
 	$(Q)tests/support/check_compilers.sh $(MAKE)
+
+check-mixed: all ## a lab of Debian 12 and 13 (as root; makes a system of the other release)
+	$(Q)SPLITBENCH_BIN=$(abspath $(O))/bin tests/e2e/mixed_releases.sh
 
 fuzz: $(FUZZERS) ## each fuzzer for SECONDS_PER_FUZZER (60)
 	$(Q)tests/fuzz/run.sh $(O) $(SECONDS_PER_FUZZER)
@@ -150,7 +154,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 FORCE:
-.PHONY: all demo test test-unit test-build needs needs-test objects deps check-all check-compilers fuzz \
+.PHONY: all demo test test-unit test-build needs needs-test objects deps check-all check-compilers check-mixed fuzz \
         check-layers check-headers check-format check-lint install clean help FORCE
 .DELETE_ON_ERROR:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
