@@ -41,6 +41,7 @@ refused 3 "can be used here" "$url/ok" --cpus 0,1023 -c 1
 refused 3 "cannot write" "$url/ok" --hlog /nonexistent/x -c 1
 "$load" --help | grep -q -- --stages || fail "--help does not list the options"
 "$load" --version | grep -qx 'splitbench-load [0-9.]*' || fail "--version"
+libraries=$("$load" --version | sed -n '2,$s/^  //p' | paste -s -d, | sed 's/,/, /g')
 
 status=0
 "$load" "$url/none" -c 1 -d 100ms >"$lab/out" || status=$?
@@ -49,7 +50,8 @@ grep -q "status 404" "$lab/out" || fail "the text does not name the failure"
 
 for backend in $backends; do
     # Events: every line is JSON, the edges are those of the result, progress comes once a second.
-    check 'a["ok"] > 0' -- "$url/ok" -c 2 -d 2500ms --warmup 200ms --events
+    check "a['ok'] > 0
+r['libraries'] == '$libraries'" -- "$url/ok" -c 2 -d 2500ms --warmup 200ms --events
     python3 - "$lab/stderr" "$lab/result.json" <<'PY' || fail "events"
 import json, sys
 events = [json.loads(line) for line in open(sys.argv[1])]
