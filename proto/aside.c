@@ -8,12 +8,14 @@
 
 struct aside {
     uv_async_t async;
+    uv_timer_t timer;
     uv_thread_t thread;
     uv_mutex_t lock;
     int holders; /* the thread and the loop; the last one frees */
+    bool finished;
     bool abandoned;
     void (*work)(void *arg);
-    void (*done)(void *arg);
+    void (*done)(void *arg, bool abandoned);
     void *arg;
 };
 
@@ -33,32 +35,52 @@ static void run(void *arg)
     struct aside *w = arg;
     w->work(w->arg);
     uv_mutex_lock(&w->lock);
+    w->finished = true;
     if (!w->abandoned)
         uv_async_send(&w->async);
     uv_mutex_unlock(&w->lock);
     let_go(w);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_async_closed(uv_handle_t *handle)
 {
-    struct aside *w = CONTAINER_OF((uv_async_t *)handle, struct aside, async);
-    void (*done)(void *arg) = w->abandoned ? NULL : w->done;
+    struct aside *w = handle->data;
+    void (*done)(void *arg, bool abandoned) = w->done;
     void *arg = w->arg;
+    bool abandoned = w->abandoned;
     let_go(w);
-    if (done != NULL)
-        done(arg);
+    done(arg, abandoned);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct aside *w = handle->data;
+    uv_close((uv_handle_t *)&w->async, on_async_closed);
 }
 
 static void on_finished(uv_async_t *async)
 {
-    struct aside *w = CONTAINER_OF(async, struct aside, async);
+    struct aside *w = async->data;
     if (w->abandoned)
         return;
     uv_thread_join(&w->thread);
-    uv_close((uv_handle_t *)async, on_closed);
+    uv_close((uv_handle_t *)&w->timer, on_timer_closed);
 }
 
-struct aside *aside_start(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static void on_limit(uv_timer_t *timer)
+{
+    struct aside *w = timer->data;
+    uv_mutex_lock(&w->lock);
+    w->abandoned = !w->finished; /* else on_finished is on its way */
+    uv_mutex_unlock(&w->lock);
+    if (!w->abandoned)
+        return;
+    pthread_detach(w->thread);
+    uv_close((uv_handle_t *)timer, on_timer_closed);
+}
+
+struct aside *aside_start(uv_loop_t *loop, void (*work)(void *arg), void (*done)(void *arg, bool abandoned),
+                          void *arg)
 {
     struct aside *w = mem_zalloc(1, sizeof *w);
     w->work = work;
@@ -67,17 +89,13 @@ struct aside *aside_start(uv_loop_t *loop, void (*work)(void *arg), void (*done)
     w->holders = 2;
     must(uv_mutex_init(&w->lock) == 0);
     must(uv_async_init(loop, &w->async, on_finished) == 0);
+    must(uv_timer_init(loop, &w->timer) == 0);
+    w->async.data = w->timer.data = w;
     must(uv_thread_create(&w->thread, run, w) == 0);
     return w;
 }
 
-void aside_abandon(struct aside **aside)
+void aside_limit(struct aside *w, unsigned limit_ms)
 {
-    struct aside *w = *aside;
-    *aside = NULL;
-    uv_mutex_lock(&w->lock);
-    w->abandoned = true;
-    uv_mutex_unlock(&w->lock);
-    pthread_detach(w->thread);
-    uv_close((uv_handle_t *)&w->async, on_closed);
+    uv_timer_start(&w->timer, on_limit, limit_ms, 0);
 }

@@ -3,40 +3,23 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "proto/link_nng.h"
-#include "proto/own_sockets.h"
 
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 
-/* nng never ends a dial that is cancelled in its first instructions, so none is that young. */
+/* NNG_FAULT_DIAL_NEVER_ENDS: no dial is cancelled that is younger, and one that does not end then is left. */
 #define CANCEL_AFTER_NS (50 * NS_PER_MS)
-/* What nng needs for a close, and then it hangs. */
-#define CLOSE_MS 5000u
-/* For a connection that was shut down to be noticed. */
-#define GONE_MS 200u
+#define CANCEL_MS       5000u
 
 /* ---- on nng's threads ---------------------------------------------------------------------------------- */
 
-static void on_pipe_arriving(nng_pipe pipe, nng_pipe_ev ev, void *arg)
-{
-    (void)ev;
-    struct attempt *a = arg;
-    if (nng_pipe_get_addr(pipe, NNG_OPT_LOCADDR, &a->local) != 0 ||
-        nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &a->remote) != 0)
-        a->remote.s_family = NNG_AF_UNSPEC;
-}
-
-/* nng would dial again, half of the time at once whatever its back-off (a random number is taken for a signed
- * one), and leave behind what it is in the middle of when the socket closes. Dialling again is ours. */
+/* Dialling again is ours; nng would, and leave behind what it is in the middle of when the socket closes. */
 static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev ev, void *arg)
 {
     (void)pipe;
     (void)ev;
     struct attempt *a = arg;
     nng_dialer_close(a->dialer);
-    atomic_store(&a->gone, true);
+    shut_first_note_end(a);
     mailbox_post(&a->box, &a->lost);
 }
 
@@ -102,55 +85,12 @@ void attempt_start_call(struct attempt_call *call, nng_msg *m, uint64_t timeout_
 
 /* ---- closing ------------------------------------------------------------------------------------------- */
 
-static uint16_t port_of(const nng_sockaddr *sa)
-{
-    return ntohs(sa->s_family == NNG_AF_INET ? sa->s_in.sa_port : sa->s_in6.sa_port);
-}
-
-struct search {
-    const struct attempt *attempt;
-    int found;
-    bool shut; /* what is found */
-};
-
-static void visit(void *arg, const struct own_socket *s)
-{
-    struct search *search = arg;
-    const struct attempt *a = search->attempt;
-    bool same = a->remote.s_family == NNG_AF_IPC
-                    ? s->ipc && strcmp(s->remote_path, a->address + strlen(LINK_IPC)) == 0
-                    : !s->ipc && s->local_port == port_of(&a->local) && s->remote_port == port_of(&a->remote);
-    if (!same)
-        return;
-    search->found++;
-    if (search->shut)
-        (void)shutdown(s->fd, SHUT_RDWR);
-}
-
-/* nng 1.5.2 hangs when a pipe is closed while a message comes in. So the connection is shut down first, and
- * nng given the time to notice. Where the socket cannot be told from another, that is left out: an answer
- * that arrives in the very microsecond is all there is to fear. */
-static void shut_connection(struct attempt *a)
-{
-    struct search search = {.attempt = a};
-    if (a->remote.s_family == NNG_AF_UNSPEC || atomic_load(&a->gone))
-        return;
-    own_sockets_visit(visit, &search);
-    if (search.found != 1)
-        return;
-    search.shut = true;
-    own_sockets_visit(visit, &search);
-    for (unsigned i = 0; i < GONE_MS && !atomic_load(&a->gone); i++)
-        uv_sleep(1);
-}
-
 /* On a thread of its own: waits for all that nng still runs for this socket. The contexts go before it, and
- * only when no callback can be inside one: nng 1.5.2 panics when a socket closes while nng_ctx_recv returns.
- */
+ * only when no callback can be inside one: NNG_FAULT_CONTEXT_OUTLIVES_SOCKET. */
 static void close_socket(void *arg)
 {
     struct attempt *a = arg;
-    shut_connection(a);
+    shut_first_attempt(a);
     for (size_t i = 0; i < ATTEMPT_CALLS; i++)
         nng_aio_stop(a->calls[i].aio);
     for (size_t i = 0; i < ATTEMPT_CALLS; i++)
@@ -177,33 +117,31 @@ static void on_box_closed(uv_handle_t *handle)
     uv_close((uv_handle_t *)&a->timer, on_timer_closed);
 }
 
-static void on_socket_closed(void *arg)
+/* The socket is closed, or nng has hung and may still use all of it. */
+static void leave(struct attempt *a, bool abandoned)
 {
-    struct attempt *a = arg;
-    uv_timer_stop(&a->timer);
-    mailbox_drain(&a->box);
+    a->abandoned = abandoned;
+    if (!abandoned)
+        mailbox_drain(&a->box);
     mailbox_close(&a->box, on_box_closed);
 }
 
-static void on_close_limit(uv_timer_t *timer)
+static void on_socket_closed(void *arg, bool abandoned)
 {
-    struct attempt *a = timer->data;
-    aside_abandon(&a->aside);
-    a->abandoned = true;
-    mailbox_close(&a->box, on_box_closed);
+    leave(arg, abandoned);
 }
 
 static void start_closing(struct attempt *a)
 {
-    uv_timer_start(&a->timer, on_close_limit, CLOSE_MS, 0);
-    a->aside = aside_start(a->loop, close_socket, on_socket_closed, a);
+    uv_timer_stop(&a->timer);
+    shut_first_limit(aside_start(a->loop, close_socket, on_socket_closed, a));
 }
 
 static void cancel_dial(uv_timer_t *timer)
 {
     struct attempt *a = timer->data;
     nng_dialer_close(a->dialer); /* on_dialled starts the closing */
-    uv_timer_start(&a->timer, on_close_limit, CLOSE_MS, 0);
+    aside_limit(a->dial, CANCEL_MS);
 }
 
 void attempt_close(struct attempt **attempt)
@@ -211,7 +149,7 @@ void attempt_close(struct attempt **attempt)
     struct attempt *a = *attempt;
     *attempt = NULL;
     a->closing = true;
-    if (!a->dialling) {
+    if (a->dial == NULL) {
         start_closing(a);
         return;
     }
@@ -228,11 +166,14 @@ static void dial(void *arg)
     a->dial_code = nng_dialer_start(a->dialer, 0);
 }
 
-static void on_dialled(void *arg)
+static void on_dialled(void *arg, bool abandoned)
 {
     struct attempt *a = arg;
-    a->dialling = false;
-    a->aside = NULL;
+    a->dial = NULL;
+    if (abandoned) {
+        leave(a, true);
+        return;
+    }
     if (a->closing) {
         start_closing(a);
         return;
@@ -265,11 +206,10 @@ enum err attempt_new(uv_loop_t *loop, const char *address, nng_tls_config *tls,
         must(nng_ctx_open(&call->ctx, socket) == 0);
         must(nng_aio_alloc(&call->aio, on_aio, call) == 0);
     }
-    must(nng_pipe_notify(socket, NNG_PIPE_EV_ADD_PRE, on_pipe_arriving, a) == 0);
+    shut_first_watch(a);
     must(nng_pipe_notify(socket, NNG_PIPE_EV_REM_POST, on_pipe_gone, a) == 0);
-    a->dialling = true;
     a->started_ns = clock_now_ns();
-    a->aside = aside_start(loop, dial, on_dialled, a);
+    a->dial = aside_start(loop, dial, on_dialled, a);
     *out = a;
     return ERR_OK;
 }

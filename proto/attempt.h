@@ -8,11 +8,10 @@
 #include "proto/aside.h"
 #include "proto/link.h"
 #include "proto/mailbox.h"
+#include "proto/shut_first.h"
 
 #include <nng/nng.h>
 #include <nng/supplemental/tls/tls.h>
-
-#include <stdatomic.h>
 
 #define ATTEMPT_CALLS 9u /* eight of the user's and the session's own */
 
@@ -51,16 +50,15 @@ struct attempt {
     nng_dialer dialer;
     struct mailbox box;
     struct mailbox_node lost;
-    struct aside *aside; /* dialling or closing */
-    uv_timer_t timer;    /* of the closing */
+    struct aside *dial; /* NULL once it is over */
+    uv_timer_t timer;   /* of a dial that is too young to be cancelled */
     uint64_t started_ns;
-    bool dialling;
     bool closing;
     bool abandoned; /* nng has hung: it stays behind */
     int dial_code;
-    atomic_bool gone; /* the connection */
-    nng_sockaddr local;
-    nng_sockaddr remote; /* tells its socket from the others; family UNSPEC until there is one */
+#if NNG_FAULT_CLOSE_HANGS
+    struct shut_first_target target;
+#endif
     struct attempt_call calls[ATTEMPT_CALLS];
 };
 

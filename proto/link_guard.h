@@ -1,8 +1,8 @@
 #ifndef PROTO_LINK_GUARD_H
 #define PROTO_LINK_GUARD_H
 /*
- * Ends TCP connections that never become a pipe. nng 1.5.2 waits for ever for a TLS handshake that does not
- * come, so a stranger could hold every descriptor. The guard looks through the process's own sockets for
+ * Ends TCP connections that never become a pipe: NNG_FAULT_HANDSHAKE_NEVER_ENDS (proto/nng_faults.h), by
+ * which a stranger could hold every descriptor. The guard looks through the process's own sockets for
  * connections to a listening port that nng has not announced, and shuts down those that stay so. Owned by
  * the server; the loop's thread.
  *

@@ -18,21 +18,16 @@ static void end(struct link_peer *peer, const char *why)
     session_handle(&peer->session, SESSION_EV_END); /* it may have ended before */
 }
 
-/* nng 1.5.2 hangs for ever when a pipe is closed while a message comes in, and a stranger can see to it that
- * one does. So the TCP connection is shut down, nng notices, and only a pipe that is left over after that is
- * closed. Over ipc the peer is of our own user, and the sockets cannot be told apart: the pipe is closed. */
+static void close_connection(struct link_peer *peer)
+{
+    if (!shut_first_peer(peer))
+        nng_pipe_close(peer->pipe);
+}
+
 void link_peer_drop(struct link_peer *peer, const char *why)
 {
     end(peer, why);
-    if (peer->ipc) {
-        nng_pipe_close(peer->pipe);
-        return;
-    }
-    if (peer->shut_wanted)
-        return;
-    peer->shut_wanted = true;
-    peer->deadline_ns = clock_now_ns() + LINK_SHUT_NS;
-    link_server_shut_soon(peer->server);
+    close_connection(peer);
 }
 
 /* Its own fault: for the log, and the connection goes. */
@@ -53,10 +48,8 @@ void link_peer_check_deadline(struct link_peer *peer, uint64_t now_ns)
     if (peer->deadline_ns == 0 || now_ns < peer->deadline_ns)
         return;
     peer->deadline_ns = 0;
-    if (peer->session.state == SESSION_ENDED && peer->shut_wanted)
-        nng_pipe_close(peer->pipe);
-    else if (peer->session.state == SESSION_ENDED)
-        link_peer_drop(peer, peer->why);
+    if (peer->session.state == SESSION_ENDED)
+        close_connection(peer);
     else if (peer->session.state == SESSION_OPEN)
         link_peer_drop(peer, "silent for too long");
     else

@@ -8,11 +8,11 @@
  * connection without a session, LINK_SILENT_NS for one that says nothing more.
  */
 #include "common/clock.h"
-#include "proto/aside.h"
 #include "proto/link.h"
 #include "proto/link_guard.h"
 #include "proto/mailbox.h"
 #include "proto/session.h"
+#include "proto/shut_first.h"
 
 #include <nng/nng.h>
 
@@ -21,7 +21,6 @@
 #define LINK_REQUESTS_MAX 16u               /* a client has at most 8 calls open */
 #define LINK_SHY_NS       (10 * NS_PER_S)   /* a TLS handshake over a bad line takes two or three */
 #define LINK_LINGER_NS    (500 * NS_PER_MS) /* for a refusal to arrive before the connection goes */
-#define LINK_SHUT_NS      (2 * NS_PER_S)    /* from the shutdown of a connection to the end of its pipe */
 #define LINK_SILENT_NS    (300 * NS_PER_S)  /* an agent polls every few seconds: this one is gone */
 #define LINK_WAITING_MAX  256u              /* messages before the server stops reading until it caught up */
 #define LINK_PEER_BUCKETS 1024u
@@ -42,8 +41,9 @@ struct link_server {
     uv_timer_t tick;       /* deadlines: runs while there are peers */
     uv_timer_t guard_tick; /* runs while there is a port */
     struct link_guard guard;
-    uv_timer_t shut; /* shuts connections down, many at a time */
-    struct aside *closer;
+#if NNG_FAULT_CLOSE_HANGS
+    struct shut_timer *shut; /* NULL until something is dropped */
+#endif
     struct link_bound *bound;
     size_t bound_count;
     struct link_peer *buckets[LINK_PEER_BUCKETS];
@@ -68,7 +68,9 @@ struct link_peer {
     uint16_t remote_port;
     struct session session;
     uint64_t deadline_ns; /* when it is dropped or, if ended, closed; 0 = never */
+#if NNG_FAULT_CLOSE_HANGS
     bool shut_wanted;
+#endif
     struct msg hello;
     struct identity_facts facts;
     uint8_t nonce[MSG_NONCE_BYTES];
@@ -90,8 +92,8 @@ struct link_request {
 /* One message from this peer; `number` is nng's request number. */
 void link_peer_hear(struct link_peer *peer, uint32_t number, const void *data, size_t len);
 
-/* Shuts the connections of dropped peers down; called by link_peer_drop, implemented by the server. */
-void link_server_shut_soon(struct link_server *s);
+/* Whose socket this is, or NULL; not over ipc. Implemented by the server. */
+struct link_peer *link_server_find_peer(const struct link_server *s, const struct own_socket *socket);
 
 /* Called by the tick. */
 void link_peer_check_deadline(struct link_peer *peer, uint64_t now_ns);

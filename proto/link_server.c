@@ -1,6 +1,7 @@
 #include "proto/link.h"
 
 #include "common/mem.h"
+#include "proto/aside.h"
 #include "proto/link_nng.h"
 #include "proto/link_peer.h"
 
@@ -19,8 +20,6 @@
 
 #define TICK_MS          500u
 #define GUARD_TICK_MS    2000u
-#define SHUT_MS          20u /* to gather what is dropped at the same time: each look costs all descriptors */
-#define CLOSE_MS         5000u  /* nng has hung */
 #define LINK_DESCRIPTORS 16384u /* LIMIT_PEERS, as many strangers, and the rest of the program */
 
 /* What nng's threads tell the loop. */
@@ -143,7 +142,7 @@ static void on_tick(uv_timer_t *timer)
         uv_timer_stop(timer);
 }
 
-static struct link_peer *find_by_socket(const struct link_server *s, const struct own_socket *socket)
+struct link_peer *link_server_find_peer(const struct link_server *s, const struct own_socket *socket)
 {
     for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
         for (struct link_peer *p = s->buckets[i]; p != NULL; p = p->next)
@@ -155,28 +154,7 @@ static struct link_peer *find_by_socket(const struct link_server *s, const struc
 
 static bool is_known(void *arg, const struct own_socket *socket)
 {
-    return find_by_socket(arg, socket) != NULL;
-}
-
-static void shut_dropped(void *arg, const struct own_socket *socket)
-{
-    const struct link_server *s = arg;
-    if (!guard_watches(&s->guard, socket))
-        return;
-    const struct link_peer *p = find_by_socket(s, socket);
-    if (p != NULL && p->shut_wanted)
-        (void)shutdown(socket->fd, SHUT_RDWR); /* or it is gone already */
-}
-
-static void on_shut(uv_timer_t *timer)
-{
-    own_sockets_visit(shut_dropped, timer->data);
-}
-
-void link_server_shut_soon(struct link_server *s)
-{
-    if (!uv_is_active((uv_handle_t *)&s->shut))
-        uv_timer_start(&s->shut, on_shut, SHUT_MS, 0);
+    return link_server_find_peer(arg, socket) != NULL;
 }
 
 static void on_guard_tick(uv_timer_t *timer)
@@ -264,7 +242,8 @@ static void raise_descriptor_limit(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit); /* then it stays as it was: fewer strangers are let wait */
 }
 
-/* nng takes over a socket file that is in use, so the right to it is a lock beside it. */
+/* nng removes a socket file on which nobody accepts, though its owner may be about to, and listens in its
+ * place. So the right to it is a lock beside it. */
 static enum err lock_path(struct link_bound *b, const char *path, struct err_detail *d)
 {
     char name[256];
@@ -329,6 +308,22 @@ static void free_server(struct link_server *s)
     free(s);
 }
 
+#if NNG_FAULT_ABORT_IS_EARLY
+/* A message is handed over by the thread that received it, which nng waits for before it frees the pipe. With
+ * nowhere to put it the thread that asks for the next one would do that, and abort the program where the pipe
+ * is closed meanwhile. */
+static int queue_messages(nng_socket socket)
+{
+    return nng_socket_set_int(socket, NNG_OPT_RECVBUF, LINK_WAITING_MAX);
+}
+#else
+static int queue_messages(nng_socket socket)
+{
+    (void)socket;
+    return 0;
+}
+#endif
+
 static enum err open_socket(struct link_server *s, struct err_detail *d)
 {
     int rv = nng_rep0_open_raw(&s->socket);
@@ -337,6 +332,8 @@ static enum err open_socket(struct link_server *s, struct err_detail *d)
     rv = nng_socket_set_size(s->socket, NNG_OPT_RECVMAXSZ, LINK_RECV_BYTES_MAX);
     if (rv == 0)
         rv = nng_socket_set_int(s->socket, NNG_OPT_MAXTTL, 1); /* nothing is forwarded */
+    if (rv == 0)
+        rv = queue_messages(s->socket);
     if (rv == 0)
         rv = nng_socket_set_ms(s->socket, NNG_OPT_SENDTIMEO, 1000);
     if (rv == 0)
@@ -368,8 +365,7 @@ enum err link_server_new(const struct link_server_options *options, struct link_
     mailbox_init(&s->box, options->loop, on_note, s);
     must(uv_timer_init(options->loop, &s->tick) == 0);
     must(uv_timer_init(options->loop, &s->guard_tick) == 0);
-    must(uv_timer_init(options->loop, &s->shut) == 0);
-    s->tick.data = s->guard_tick.data = s->shut.data = s;
+    s->tick.data = s->guard_tick.data = s;
     s->guard.is_known = is_known;
     s->guard.arg = s;
     for (size_t i = 0; i < s->bound_count && e == ERR_OK; i++)
@@ -396,7 +392,7 @@ static void release_paths(struct link_server *s)
     }
 }
 
-static void on_shut_closed(uv_handle_t *handle)
+static void on_guard_closed(uv_handle_t *handle)
 {
     struct link_server *s = handle->data;
     void (*cb)(void *arg) = s->on_closed;
@@ -406,12 +402,6 @@ static void on_shut_closed(uv_handle_t *handle)
         free_server(s);
     if (cb != NULL)
         cb(arg);
-}
-
-static void on_guard_closed(uv_handle_t *handle)
-{
-    struct link_server *s = handle->data;
-    uv_close((uv_handle_t *)&s->shut, on_shut_closed);
 }
 
 static void on_tick_closed(uv_handle_t *handle)
@@ -426,40 +416,22 @@ static void on_box_closed(uv_handle_t *handle)
     uv_close((uv_handle_t *)&s->tick, on_tick_closed);
 }
 
-static void shut_all(void *arg, const struct own_socket *socket)
-{
-    const struct link_server *s = arg;
-    if (guard_watches(&s->guard, socket))
-        (void)shutdown(socket->fd, SHUT_RDWR);
-}
-
 /* On a thread of its own: waits until nng has let go of everything. */
 static void close_socket(void *arg)
 {
     struct link_server *s = arg;
     nng_aio_stop(s->recv);
-    if (s->guard.port_count != 0) {
-        own_sockets_visit(shut_all, s); /* see link_peer_drop */
-        uv_sleep(50);
-    }
+    shut_first_all(s);
     nng_close(s->socket);
 }
 
 /* nng_close returns when the last pipe's callback has: nothing is posted after it. */
-static void on_socket_closed(void *arg)
+static void on_socket_closed(void *arg, bool abandoned)
 {
     struct link_server *s = arg;
-    s->closer = NULL;
-    uv_timer_stop(&s->tick);
-    mailbox_drain(&s->box);
-    mailbox_close(&s->box, on_box_closed);
-}
-
-static void on_close_limit(uv_timer_t *timer)
-{
-    struct link_server *s = timer->data;
-    aside_abandon(&s->closer);
-    s->abandoned = true; /* nng's threads may still use it: it stays behind */
+    s->abandoned = abandoned; /* nng's threads may still use it: it stays behind */
+    if (!abandoned)
+        mailbox_drain(&s->box);
     mailbox_close(&s->box, on_box_closed);
 }
 
@@ -470,16 +442,16 @@ void link_server_close(struct link_server **server, void (*cb)(void *arg), void 
     s->on_closed = cb;
     s->on_closed_arg = arg;
     atomic_store(&s->stopping, true);
+    uv_timer_stop(&s->tick);
     uv_timer_stop(&s->guard_tick);
-    uv_timer_stop(&s->shut);
     for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
         while (s->buckets[i] != NULL) {
             struct link_peer *p = s->buckets[i];
             s->buckets[i] = p->next;
             link_peer_free(p, "the controller stopped");
         }
-    uv_timer_start(&s->tick, on_close_limit, CLOSE_MS, 0);
-    s->closer = aside_start(s->tick.loop, close_socket, on_socket_closed, s);
+    shut_first_stop(s);
+    shut_first_limit(aside_start(s->tick.loop, close_socket, on_socket_closed, s));
 }
 
 const char *link_server_address(const struct link_server *server, size_t i)

@@ -1,3 +1,7 @@
+#include "proto/nng_faults.h"
+
+#if NNG_FAULT_GREETING_ENDS_LISTENER
+
 #include "common/base.h"
 
 #include <errno.h>
@@ -7,10 +11,8 @@
 
 /*
  * Stands before libc's sendmsg for the whole program, so for nng too. When a peer is gone before nng has sent
- * its greeting, the kernel says EPIPE; nng 1.5.2 makes NNG_ECLOSED of that, and its accept loop takes
- * NNG_ECLOSED for its own end: one connection that is closed at once, and nobody can ever connect again.
- * ECONNRESET means the same to everybody else, and nng goes on listening.
- * tests/unit/test_strangers.c has the peers that do this.
+ * its greeting, the kernel says EPIPE, of which nng makes NNG_ECLOSED. ECONNRESET means the same to everybody
+ * else, and nng goes on listening. tests/unit/test_strangers.c has the peers that do this.
  */
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
@@ -19,3 +21,5 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
         errno = ECONNRESET;
     return (ssize_t)n;
 }
+
+#endif

@@ -1,8 +1,8 @@
 #ifndef PROTO_OWN_SOCKETS_H
 #define PROTO_OWN_SOCKETS_H
 /*
- * The sockets of this process, found through /proc/self/fd: nng 1.5.2 does not give its own out, and there
- * are two things it cannot do with them (proto/link_guard.h, proto/attempt.h). Any thread; no state.
+ * The sockets of this process, found through /proc/self/fd: nng does not give its own out, and there are
+ * things that it cannot do with them (proto/link_guard.h, proto/shut_first.h). Any thread; no state.
  */
 #include "common/base.h"
 

@@ -120,8 +120,8 @@ exec 9>&-
 wait "$half" || fail "half-open: $(cat "$lab/half-open.log")"
 say "  $(tail -n 1 "$lab/half-open.log")"
 
-# A store opened meanwhile is not a leak. nng 1.5.2 keeps the descriptor of a TLS connection that ends at one certain
-# moment of its greeting (docs/protocol.md): about one in a hundred of these, never more than one in fifty.
+# A store opened meanwhile is not a leak. nng keeps the descriptor of a TLS connection that ends at one certain moment
+# of its greeting (END_UNNOTICED in docs/protocol.md): about one in a hundred of these, never more than one in fifty.
 back_to_normal() { [ "$(descriptors)" -le $((descriptors_before + 20 + half_open / 50)) ]; }
 lab_until 30 back_to_normal || fail "descriptors left: $(descriptors), before $descriptors_before: $(ls -l "/proc/$controller_pid/fd")"
 say "controller memory: $rss_before KiB before, $(rss_kib) KiB after; descriptors $(descriptors)"

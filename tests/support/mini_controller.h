@@ -41,9 +41,9 @@ struct mini {
 /* Listens at `address` ("ipc:///..."); defaults: incarnation 1, lease 10 s, hold 1 s. Fails the test on
  * error. */
 void mini_init(struct mini *m, uv_loop_t *loop, const char *address);
-/* Runs the loop until nothing is on its way to the agent: a poll is held (or answered with commands
- * that are not wanted), or no agent is connected. Before an
- * end is closed: nng 1.5.2 waits for ever for a pipe that is closed between a message's head and its body. */
+/* Before an end is closed, where the nng has NNG_FAULT_CLOSE_HANGS: runs the loop until nothing is on its way
+ * to the agent. Then a poll is held (or answered with commands that are not wanted), or no agent is
+ * connected. */
 void mini_settle(struct mini *m);
 /* Runs the loop until everything of it is closed. */
 void mini_fini(struct mini *m);
