@@ -66,7 +66,7 @@ $(GEN).o: $(GEN).c $(O)/flags
 
 $(GEN).c $(GEN).h &: proto/splitbench.proto | needs
 	@mkdir -p $(@D); echo "  PB   $<"
-	$(Q)protoc-c -Iproto --c_out=$(O)/proto $<
+	$(Q)protoc -Iproto --c_out=$(O)/proto $<
 
 # What is missing is named all at once, with the command that brings it, before a compiler tells of one header.
 needs:

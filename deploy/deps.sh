@@ -14,7 +14,8 @@ needs() {
     cat <<'NEEDS'
 build cc                      build-essential
 build pkg-config              pkg-config
-build protoc-c                protobuf-c-compiler
+build protoc                  protobuf-compiler
+build protoc-gen-c            protobuf-c-compiler
 build nng/nng.h               libnng-dev
 build protobuf-c/protobuf-c.h libprotobuf-c-dev
 build uv.h                    libuv1-dev
