@@ -13,6 +13,7 @@ set -eu
 needs() {
     cat <<'NEEDS'
 build cc                      build-essential
+build stdio.h                 build-essential
 build pkg-config              pkg-config
 build protoc                  protobuf-compiler
 build protoc-gen-c            protobuf-c-compiler
@@ -54,7 +55,8 @@ column() {
     needs | awk -v n="$n" -v sets=" $* " 'index(sets, " " $1 " ") { print $n }'
 }
 
-has() { PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin command -v "$1" >/dev/null 2>&1; }
+# has "PROGRAM [ARGUMENT...]"
+has() { PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin command -v "${1%% *}" >/dev/null 2>&1; }
 
 # Of the headers on standard input, those that are not there: as the compiler sees it, or by their usual places when
 # there is none. OpenSSL before 3 is as good as missing.
@@ -88,7 +90,7 @@ missing_things() {
 
 # The packages that dpkg does not have, of the sets.
 missing_packages() {
-    column 3 "$@" | sort >"$work/wanted"
+    column 3 "$@" | sort -u >"$work/wanted"
     # shellcheck disable=SC2046 # one package a line
     dpkg-query -W -f '${Package} ${db:Status-Status}\n' $(cat "$work/wanted") 2>/dev/null |
         sed -n 's/ installed$//p' | sort >"$work/have"
@@ -109,7 +111,7 @@ explain() {
     echo "Missing here, with the Debian package that has it:"
     for thing in $things; do
         package=$(needs | awk -v thing="$thing" '$2 == thing { print $3 }')
-        packages="$packages $package"
+        case " $packages " in *" $package "*) ;; *) packages="$packages $package" ;; esac
         name=$thing
         [ "$thing" = cc ] && name="$cc (a C compiler)"
         [ "$thing" = openssl/ssl.h ] && name="openssl/ssl.h (of OpenSSL 3)"
