@@ -61,7 +61,7 @@ cat >"$lab/lighttpd.conf" <<CONF
 server.document-root = "$www"
 server.port = $lighttpd_port
 server.bind = "127.0.0.1"
-server.max-keep-alive-requests = 1000000
+server.max-keep-alive-requests = 65535
 mimetype.assign = (".html" => "text/html")
 CONF
 start lighttpd -D -f "$lab/lighttpd.conf"
