@@ -101,14 +101,24 @@ static void send_bytes(struct worker *w, struct conn *c, const uint8_t *data, si
     conn_flush(w, c);
 }
 
+static bool is_sending(const struct conn *c)
+{
+    return c->send_pending || (c->tls != NULL && tls_is_writing(c->tls));
+}
+
+static void go_on_sending(struct worker *w, struct conn *c)
+{
+    if (c->tls != NULL)
+        conn_flush(w, c);
+    if (c->state == CONN_SENDING && !is_sending(c))
+        c->state = response_untouched(&c->response) ? CONN_WAITING : CONN_RECEIVING;
+}
+
 static void on_sent(struct worker *w, struct conn *c, const struct conn_input *in)
 {
     (void)in;
     c->send_pending = false;
-    if (c->tls != NULL)
-        conn_flush(w, c);
-    if (c->state == CONN_SENDING && !c->send_pending)
-        c->state = response_untouched(&c->response) ? CONN_WAITING : CONN_RECEIVING;
+    go_on_sending(w, c);
 }
 
 /* --- one request --- */
@@ -130,7 +140,7 @@ void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns)
         send_bytes(w, c, c->space, request_render(r, &w->template_state, c->space));
     else
         send_bytes(w, c, r->bytes, r->len);
-    c->state = c->send_pending ? CONN_SENDING : CONN_WAITING;
+    c->state = is_sending(c) ? CONN_SENDING : CONN_WAITING;
 }
 
 static void count_failed(struct worker *w, struct conn *c, enum fault_phase phase, enum fault_cause cause,
@@ -432,7 +442,7 @@ static void receive_through_tls(struct worker *w, struct conn *c)
         if (c->tls != session || result != TLS_OK)
             return;
     }
-    conn_flush(w, c);
+    go_on_sending(w, c);
 }
 
 void conn_receive(struct worker *w, struct conn *c, const uint8_t *data, size_t len)

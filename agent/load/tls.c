@@ -23,6 +23,7 @@ struct tls {
     size_t in_len;
     const uint8_t *rest; /* borrowed from tls_write: not encrypted yet */
     size_t rest_len;
+    bool held;         /* the rest: until more has come from the peer */
     struct buf out;    /* being filled */
     struct buf flight; /* handed out by tls_take_output */
     bool fed;
@@ -171,6 +172,7 @@ void tls_feed(struct tls *t, const uint8_t *data, size_t len)
     if (!t->fed)
         t->story.saw_http = len >= strlen(HTTP_MARK) && memcmp(data, HTTP_MARK, strlen(HTTP_MARK)) == 0;
     t->fed = true;
+    t->held = false;
     t->in = data;
     t->in_len = len;
 }
@@ -241,24 +243,37 @@ void tls_write(struct tls *t, const uint8_t *data, size_t len)
     t->rest_len = len;
 }
 
-/* One record. A session that cannot write says why when it is read. */
+/* One record. In the midst of a message of the peer's, such as a ticket in several records, nothing can be
+ * written. A session that has failed swallows it all, and says why when it is read. */
 static void encrypt_some(struct tls *t)
 {
     size_t n = 0;
-    if (SSL_write_ex(t->ssl, t->rest, t->rest_len < RECORD_BYTES ? t->rest_len : RECORD_BYTES, &n) != 1)
+    int rc = SSL_write_ex(t->ssl, t->rest, t->rest_len < RECORD_BYTES ? t->rest_len : RECORD_BYTES, &n);
+    if (rc != 1 && t->failure.text[0] == '\0' && SSL_get_error(t->ssl, rc) == SSL_ERROR_WANT_READ) {
+        t->held = true;
+        return;
+    }
+    if (rc != 1) {
+        ERR_clear_error(); /* the next session of this thread has no part in it */
         n = t->rest_len;
+    }
     t->rest += n;
     t->rest_len -= n;
 }
 
+bool tls_is_writing(const struct tls *t)
+{
+    return t->rest_len != 0;
+}
+
 bool tls_has_output(const struct tls *t)
 {
-    return t->rest_len != 0 || t->out.len != 0;
+    return (t->rest_len != 0 && !t->held) || t->out.len != 0;
 }
 
 bool tls_take_output(struct tls *t, const uint8_t **data, size_t *len)
 {
-    while (t->rest_len != 0 && t->out.len < TLS_AHEAD_BYTES)
+    while (t->rest_len != 0 && !t->held && t->out.len < TLS_AHEAD_BYTES)
         encrypt_some(t);
     if (t->out.len == 0)
         return false;

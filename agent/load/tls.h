@@ -37,10 +37,14 @@ void tls_feed(struct tls *t, const uint8_t *data, size_t len);
 enum tls_result tls_handshake(struct tls *t);
 enum tls_result tls_read(struct tls *t, uint8_t *out, size_t size, size_t *len);
 
-/* Borrows `data` until tls_take_output has returned false, or the next tls_write. */
+/* Borrows `data` while tls_is_writing. */
 void tls_write(struct tls *t, const uint8_t *data, size_t len);
 
-/* Whether there are bytes for the peer. */
+/* Whether some of it is not encrypted yet: there was no need so far, or the peer is in the midst of a message
+ * and nothing can be written until the rest of that has been fed in. */
+bool tls_is_writing(const struct tls *t);
+
+/* Whether there are bytes for the peer, at this moment. */
 bool tls_has_output(const struct tls *t);
 
 /* These bytes, valid until the next call of this function; false when there are none. */

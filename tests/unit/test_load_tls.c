@@ -344,6 +344,36 @@ static void keys_change_unseen(void **state)
     assert_string_equal(w->served.data, "yyy");
 }
 
+/* A ticket that needs more records than one: of half of it nothing can be made, and requests are due. */
+static int fill_ticket(SSL *ssl, void *arg)
+{
+    static const uint8_t much[4 * 512];
+    (void)arg;
+    return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), much, sizeof much);
+}
+
+static void a_request_waits_for_the_rest_of_a_message(void **state)
+{
+    struct tls_wire *w = *state;
+    uint8_t half[1000];
+    tls_wire_show(w, &(struct cert_wish){0});
+    tls_wire_speak(w, TLS1_3_VERSION);
+    assert_int_equal(SSL_CTX_set_max_send_fragment(w->context, 512), 1);
+    assert_int_equal(SSL_CTX_set_session_ticket_cb(w->context, fill_ticket, NULL, NULL), 1);
+    tls_wire_shake_hands_well(w);
+    tls_wire_answer(w, "an answer");
+    assert_int_equal(SSL_new_session_ticket(w->server), 1);
+    assert_int_equal(SSL_do_handshake(w->server), 1);
+    assert_int_equal(BIO_read(w->from_server, half, sizeof half), sizeof half);
+    tls_wire_feed(w, half, sizeof half);
+    assert_int_equal(w->last, TLS_WANT_MORE);
+    tls_write(w->client, (const uint8_t *)"a request", 9);
+    tls_wire_carry(w);
+    assert_int_equal(w->last, TLS_WANT_MORE);
+    assert_int_equal(w->served.len, 9);
+    assert_memory_equal(w->served.data, "a request", 9);
+}
+
 /* Too short for what the cipher adds to each record: OpenSSL has no word of its own for it. */
 static void a_short_record_is_a_fault_of_the_protocol(void **state)
 {
@@ -445,6 +475,7 @@ int main(void)
         WIRED(what_is_not_tls_is_told_apart),
         WIRED(renegotiation_is_refused),
         WIRED(keys_change_unseen),
+        WIRED(a_request_waits_for_the_rest_of_a_message),
         WIRED(a_short_record_is_a_fault_of_the_protocol),
         WIRED(a_failed_session_takes_no_request),
         WIRED(no_bit_of_the_first_flight_may_change),
