@@ -8,6 +8,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What every browser offers first, the cheapest in front: the same on every host, whatever its OpenSSL has
@@ -33,9 +34,11 @@ static enum err fail(struct err_detail *d, enum err e, const char *what)
 
 /* --- trust --- */
 
-static bool directory_has_files(const char *path)
+static bool directory_has_files(const char *name, size_t len)
 {
+    char *path = mem_strndup(name, len);
     DIR *dir = opendir(path);
+    free(path);
     bool found = false;
     if (dir == NULL)
         return false;
@@ -43,6 +46,19 @@ static bool directory_has_files(const char *path)
         found = entry->d_name[0] != '.';
     closedir(dir);
     return found;
+}
+
+/* Of several, with colons between. */
+static bool any_has_files(const char *names)
+{
+    for (const char *at = names;; at++) {
+        size_t len = strcspn(at, ":");
+        if (directory_has_files(at, len))
+            return true;
+        at += len;
+        if (*at == '\0')
+            return false;
+    }
 }
 
 static const char *place(const char *variable, const char *standard)
@@ -55,15 +71,19 @@ static const char *place(const char *variable, const char *standard)
 static bool system_has_trust(void)
 {
     return access(place(X509_get_default_cert_file_env(), X509_get_default_cert_file()), R_OK) == 0 ||
-           directory_has_files(place(X509_get_default_cert_dir_env(), X509_get_default_cert_dir()));
+           any_has_files(place(X509_get_default_cert_dir_env(), X509_get_default_cert_dir()));
 }
 
-/* A file that cannot be opened is named with its reason: OpenSSL's words for it are of little help. */
+/* A file that cannot be opened is named with its reason: OpenSSL's words for it are of little help. What is
+ * no file may have no end, or have it only once, and each thread reads for itself. */
 static enum err check_file(const char *what, const char *path, struct err_detail *d)
 {
-    return access(path, R_OK) == 0
-               ? ERR_OK
-               : err_set(d, err_from_errno(errno), "TLS: cannot read %s %s: %s", what, path, strerror(errno));
+    struct stat s;
+    if (access(path, R_OK) != 0 || stat(path, &s) != 0)
+        return err_set(d, err_from_errno(errno), "TLS: cannot read %s %s: %s", what, path, strerror(errno));
+    if (!S_ISREG(s.st_mode))
+        return err_set(d, ERR_INVALID, "TLS: cannot read %s %s: it is not a regular file", what, path);
+    return ERR_OK;
 }
 
 static enum err load_trust(SSL_CTX *context, const char *ca_file, struct err_detail *d)
@@ -89,7 +109,10 @@ static enum err set_name(struct tls_config *c, const char *name, struct err_deta
     size_t len = strlen(name);
     if (inet_pton(AF_INET, name, ip) == 1 || inet_pton(AF_INET6, name, ip) == 1)
         return X509_VERIFY_PARAM_set1_ip_asc(param, name) == 1 ? ERR_OK : fail(d, ERR_INVALID, name);
-    c->sni = mem_strndup(name, len > 1 && name[len - 1] == '.' ? len - 1 : len);
+    len -= len > 1 && name[len - 1] == '.' ? 1 : 0;
+    if (len == 0 || len > TLSEXT_MAXLEN_host_name)
+        return err_set(d, ERR_INVALID, "--server-name: a name has 1 to %d bytes", TLSEXT_MAXLEN_host_name);
+    c->sni = mem_strndup(name, len);
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     return X509_VERIFY_PARAM_set1_host(param, c->sni, 0) == 1 ? ERR_OK : fail(d, ERR_INVALID, name);
 }
@@ -121,6 +144,10 @@ static enum err load_own(struct tls_config *c, const struct tls_options *o, stru
         e = err_prefix(d, fail(d, ERR_INVALID, o->cert_file), "--cert");
     if (e == ERR_OK && SSL_CTX_use_PrivateKey_file(c->context, key_file, SSL_FILETYPE_PEM) != 1)
         e = err_prefix(d, fail(d, ERR_INVALID, key_file), "--key (PEM, without a pass phrase)");
+    if (e == ERR_OK && SSL_CTX_check_private_key(c->context) != 1) { /* one of another kind was taken */
+        ERR_clear_error();
+        e = err_set(d, ERR_INVALID, "--key: %s is not the key of the certificate %s", key_file, o->cert_file);
+    }
     c->has_cert = e == ERR_OK;
     SSL_CTX_set_post_handshake_auth(c->context,
                                     1); /* servers ask for it when a path needs it: RFC 8446 4.6.2 */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -435,11 +436,27 @@ static void no_bit_of_the_first_flight_may_change(void **state)
     }
 }
 
+/* A client's certificate, and the key of another, of another kind. */
+static void write_strangers(struct tls_wire *w, const char *cert_path, const char *key_path)
+{
+    struct cert_pair pair;
+    cert_make(&w->lab, &pair, &(struct cert_wish){.usage = "clientAuth"});
+    assert_true(cert_pair_write(&pair, cert_path, NULL));
+    cert_pair_fini(&pair);
+    cert_make(&w->lab, &pair, &(struct cert_wish){.key = CERT_RSA_2048});
+    assert_true(cert_pair_write(&pair, scratch_at(&w->scratch, "other.pem"), key_path));
+    cert_pair_fini(&pair);
+}
+
 static void what_cannot_be_used_is_refused_before_the_run(void **state)
 {
     struct tls_wire *w = *state;
     struct tls_options base = w->options;
-    struct tls_options bad[8];
+    struct tls_options bad[12];
+    char long_name[300] = "";
+    char *cert = mem_strdup(scratch_at(&w->scratch, "cert.pem"));
+    char *key = mem_strdup(scratch_at(&w->scratch, "other.key"));
+    char *pipe = mem_strdup(scratch_at(&w->scratch, "pipe"));
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         bad[i] = base;
     bad[0].ca_file = "/nonexistent/ca.pem";
@@ -450,13 +467,24 @@ static void what_cannot_be_used_is_refused_before_the_run(void **state)
     bad[5].ciphers = "";
     bad[6].groups = "X25519:";
     bad[7].min = TLS_1_3, bad[7].max = TLS_1_2;
+    write_strangers(w, cert, key);
+    bad[8].cert_file = cert, bad[8].key_file = key;
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    bad[9].ca_file = pipe; /* would be waited for */
+    bad[10].server_name = "";
+    memset(long_name, 'a', sizeof long_name - 1);
+    bad[11].server_name = long_name;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct tls_config *config = NULL;
         struct err_detail d = {0};
-        assert_int_not_equal(tls_config_new(&config, &bad[i], &d), ERR_OK);
+        if (tls_config_new(&config, &bad[i], &d) == ERR_OK)
+            fail_msg("case %zu is taken", i);
         assert_null(config);
         assert_true(strlen(d.text) > 10);
     }
+    free(cert);
+    free(key);
+    free(pipe);
 }
 
 #define WIRED(test) cmocka_unit_test_setup_teardown(test, tls_wire_set_up, tls_wire_tear_down)
