@@ -309,12 +309,13 @@ static void free_server(struct link_server *s)
 }
 
 #if NNG_FAULT_ABORT_IS_EARLY
-/* A message is handed over by the thread that received it, which nng waits for before it frees the pipe. With
- * nowhere to put it the thread that asks for the next one would do that, and abort the program where the pipe
- * is closed meanwhile. */
+/* A message is put into the queue by the thread that received it, and that one nng waits for before it frees
+ * the pipe. Where the queue is full, the thread that asks for the next message ends the waiting of a pipe
+ * that may be closed meanwhile. One place for each connection there can be: only who sends more than is heard
+ * can fill it. */
 static int queue_messages(nng_socket socket)
 {
-    return nng_socket_set_int(socket, NNG_OPT_RECVBUF, LINK_WAITING_MAX);
+    return nng_socket_set_int(socket, NNG_OPT_RECVBUF, LIMIT_PEERS);
 }
 #else
 static int queue_messages(nng_socket socket)
