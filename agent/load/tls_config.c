@@ -149,8 +149,8 @@ static enum err load_own(struct tls_config *c, const struct tls_options *o, stru
         e = err_set(d, ERR_INVALID, "--key: %s is not the key of the certificate %s", key_file, o->cert_file);
     }
     c->has_cert = e == ERR_OK;
-    SSL_CTX_set_post_handshake_auth(c->context,
-                                    1); /* servers ask for it when a path needs it: RFC 8446 4.6.2 */
+    /* Servers may ask for it later, when a path needs it: RFC 8446 4.6.2. */
+    SSL_CTX_set_post_handshake_auth(c->context, 1);
     return e;
 }
 
