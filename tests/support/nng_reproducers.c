@@ -186,7 +186,7 @@ static void abort_for_ever(void *arg)
 bool reproduce_abort_is_early(const struct reproducer_place *place, unsigned tries)
 {
     nng_socket socket;
-    nng_aio *aio;
+    nng_aio *aio = NULL;
     uv_thread_t thread;
     (void)place;
     NEED(nng_rep0_open_raw(&socket) == 0 && nng_aio_alloc(&aio, NULL, NULL) == 0);
