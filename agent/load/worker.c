@@ -94,9 +94,9 @@ static void enter_drain(struct worker *w)
     w->tally->cpu_system_ns -= w->cpu_start_system_ns;
 }
 
+/* What else is heard in the same round still counts: the rest is in flight when the loop is left. */
 static void end(struct worker *w)
 {
-    w->accounts->in_flight = w->in_flight;
     w->edge_ns = UINT64_MAX;
     w->done = true;
 }
@@ -454,6 +454,7 @@ static void *run(void *arg)
         if (!w->done)
             wait_for_events(w);
     }
+    w->accounts->in_flight = w->in_flight;
     for (uint32_t i = 0; i < w->conn_count; i++)
         conn_close(w, &w->conns[i]);
     return NULL;

@@ -61,6 +61,11 @@ for backend in $backends; do
             fail "$backend: the pace in a time namespace"
     fi
 
+    # The drain ends in the midst of the answers: each is whole, or in flight.
+    for i in 1 2 3 4 5; do
+        check 'r["drain"]["carried_in"] > 0' -- "$url/ok" -c 400 -d 100ms --drain 1ms
+    done
+
     # Nothing listens: infrastructure, not a result.
     nobody=$(free_port)
     status=0
