@@ -22,11 +22,11 @@ srcs             = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 objs             = $(patsubst %.c,$(O)/%.o,$(call srcs,$(1)))
 GEN             := $(O)/proto/splitbench.pb-c
 LOAD_DIRS       := agent/load
-AGENT_DIRS      := agent agent/process agent/probe agent/task agent/telemetry agent/uplink agent/driver
-CONTROLLER_DIRS := controller controller/cli controller/experiment controller/run controller/fleet controller/store \
-                   controller/analysis controller/report
+AGENT_DIRS      := agent $(addprefix agent/,process probe task telemetry uplink driver)
+CONTROLLER_DIRS := $(addprefix controller/,cli daemon view job run store fleet experiment analysis report)
+PROTO_DIRS      := proto proto/msg proto/identity proto/link proto/link/nng_faults
 COMMON_OBJ       = $(call objs,common)
-PROTO_OBJ        = $(call objs,proto) $(GEN).o
+PROTO_OBJ        = $(call objs,$(PROTO_DIRS)) $(GEN).o
 LOAD_LIBS       := -luv -luring -lssl -lcrypto -lcjson -lz -lm -lpthread
 ALL_LIBS        := -lnng -lprotobuf-c -lsqlite3 $(LOAD_LIBS)
 PROGRAMS        := $(O)/bin/splitbench $(O)/bin/splitbench-agent $(O)/bin/splitbench-load
@@ -34,7 +34,7 @@ UNIT            := $(patsubst tests/unit/%.c,$(O)/tests/%,$(wildcard tests/unit/
 SIM             := $(patsubst tests/sim/%.c,$(O)/tests/%,$(wildcard tests/sim/sim_*.c))
 HELPERS         := $(patsubst tests/support/%.c,$(O)/tests/%,$(wildcard tests/support/tool_*.c))
 FUZZERS         := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-OBJECTS         := $(call objs,common proto $(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS) tests/unit tests/sim tests/support)
+OBJECTS         := $(call objs,common $(PROTO_DIRS) $(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS) tests/unit tests/sim tests/support)
 NO_MAIN          = $(filter-out %/main.o,$(COMMON_OBJ) $(PROTO_OBJ) \
                    $(call objs,$(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS)) $(call objs,tests/support))
 
@@ -49,7 +49,7 @@ $(HELPERS): $(O)/tests/%: $(O)/tests/support/%.o $(NO_MAIN)
 $(O)/bin/splitbench-load: LIBS = $(LOAD_LIBS)
 $(filter-out %-load,$(PROGRAMS)): LIBS = $(ALL_LIBS)
 $(UNIT) $(SIM) $(HELPERS): LIBS = $(ALL_LIBS) -lcmocka
-$(O)/tests/test_nng_faults: LEFT_OUT = $(O)/proto/nng_sendmsg.o
+$(O)/tests/test_nng_faults: LEFT_OUT = $(O)/proto/link/nng_faults/sendmsg.o
 
 $(PROGRAMS) $(UNIT) $(SIM) $(HELPERS):
 	@mkdir -p $(@D); echo "  LD   $@"
@@ -86,7 +86,7 @@ $(FUZZERS): $(O)/fuzz/%: tests/fuzz/%.c $(GEN).c FORCE
 	@mkdir -p $(@D); echo "  FUZZ $@"
 	$(Q)$(CLANG) $(DEFS) $(INCLUDES) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined -o $@ $< $(GEN).c \
-	    $(filter-out %/main.c,$(call srcs,common proto agent/driver $(LOAD_DIRS) $(CONTROLLER_DIRS))) \
+	    $(filter-out %/main.c,$(call srcs,common $(PROTO_DIRS) agent/driver $(LOAD_DIRS) $(CONTROLLER_DIRS))) \
 	    agent/probe/http_response.c $(ALL_LIBS)
 
 demo: ## install what is missing, build, compare two real servers in about a minute

@@ -10,7 +10,7 @@
  * Other commands for a job that is not held are answered with STATE. What comes while a job is being ended
  * waits. When the lease runs out, a DONE that answers nothing (code TIMEOUT) tells the controller afterwards.
  */
-#include "proto/link.h"
+#include "proto/link/link.h"
 
 #include <uv.h>
 

@@ -5,7 +5,7 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/mem.h"
-#include "proto/link.h"
+#include "proto/link/link.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,13 +66,13 @@ enum err enroll_run(const struct invocation *options, struct err_detail *d)
     char *cert = mem_printf("%s/cert.pem", options->identity_dir);
     enum err e = ERR_OK;
     if (strncmp(options->controller, "tls+tcp://", 10) != 0) {
-        e = err_set(d, ERR_INVALID, "a socket on this machine needs no enrolment: run --controller %s",
+        e = err_set(d, ERR_INVALID, "a socket on this machine needs no enrollment: run --controller %s",
                     options->controller);
         goto out;
     }
     if (access(cert, F_OK) == 0) {
         e = err_set(d, ERR_EXISTS,
-                    "%s is there already: this machine is enrolled. To enrol it anew, remove %s", cert,
+                    "%s is there already: this machine is enrolled. To enroll it anew, remove %s", cert,
                     options->identity_dir);
         goto out;
     }
@@ -82,13 +82,13 @@ enum err enroll_run(const struct invocation *options, struct err_detail *d)
         goto out;
     if ((e = state_dir_make(options->identity_dir, d)) != ERR_OK)
         goto out;
-    e = link_enrol(&(struct link_enrol_options){.address = options->controller,
-                                                .token = token,
-                                                .name = name,
-                                                .role = MSG_ROLE_AGENT,
-                                                .dir = options->identity_dir,
-                                                .timeout_ns = TIMEOUT_NS},
-                   d);
+    e = link_enroll(&(struct link_enroll_options){.address = options->controller,
+                                                  .token = token,
+                                                  .name = name,
+                                                  .role = MSG_ROLE_AGENT,
+                                                  .dir = options->identity_dir,
+                                                  .timeout_ns = TIMEOUT_NS},
+                    d);
     if (e == ERR_OK)
         e = write_controller(options->identity_dir, options->controller, d);
     if (e == ERR_OK)
@@ -113,7 +113,7 @@ enum err enroll_read_controller(const char *identity_dir, char **out, struct err
         e = errno == ENOENT
                 ? err_set(
                       d, ERR_NOT_FOUND,
-                      "no controller: %s does not exist. Enrol this machine (splitbench-agent enroll), or "
+                      "no controller: %s does not exist. Enroll this machine (splitbench-agent enroll), or "
                       "say --controller",
                       path)
                 : err_set(d, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));

@@ -9,7 +9,7 @@
 /* Does the `enroll` command; prints what to do next. ERR_EXISTS when there is an identity already. */
 NODISCARD enum err enroll_run(const struct invocation *options, struct err_detail *d);
 
-/* The address kept at enrolment in DIR/controller. ERR_NOT_FOUND says what to do. The caller frees. */
+/* The address kept at enrollment in DIR/controller. ERR_NOT_FOUND says what to do. The caller frees. */
 NODISCARD enum err enroll_read_controller(const char *identity_dir, char **out, struct err_detail *d);
 
 /* This host's name as an agent's name: what is not allowed in one becomes '-'. The caller frees. */

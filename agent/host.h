@@ -4,7 +4,7 @@
  * What this machine is, read once at the start and told in every HELLO: name, boot, kernel, system,
  * processor, usable CPUs, memory, the libraries that run here. No state; the main thread.
  */
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 /* Fills all of `out` but labels and address, from ROOT/proc, ROOT/etc and ROOT/sys ("" = the real ones; a
  * recorded tree in tests) and from this process's CPU affinity. A fact that cannot be read is "" or 0, never

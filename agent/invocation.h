@@ -17,7 +17,7 @@ enum invocation_command {
 
 struct invocation {
     enum invocation_command command;
-    char *controller; /* an address the link takes, or NULL: the one kept at enrolment */
+    char *controller; /* an address the link takes, or NULL: the one kept at enrollment */
     char *token;      /* enroll */
     char *identity_dir;
     bool identity_given; /* not the default */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rolls agents out over ssh: copies the programs, installs the unit, enrols with a one-time token each, starts.
+# Rolls agents out over ssh: copies the programs, installs the unit, enrolls with a one-time token each, starts.
 # Run it where the controller is. Run it again to upgrade: an enrolled machine keeps its identity.
 #
 #   deploy/install-agents.sh [OPTIONS] HOST[,KEY=VALUE...] ...

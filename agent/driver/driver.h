@@ -4,7 +4,7 @@
  * One load generator as the agent sees it: how it proves what it is, its command line for a load, and what
  * its output means. Everything it prints is taken as hostile. Constant tables; any thread.
  */
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 #define DRIVER_VERSION_BYTES_MAX 4096u          /* of its version output */
 #define DRIVER_RAW_BYTES_MAX     (256u * 1024u) /* of its result, kept as it was printed */

@@ -1,11 +1,11 @@
-#ifndef AGENT_CHECK_H
-#define AGENT_CHECK_H
+#ifndef AGENT_PROBE_CHECK_H
+#define AGENT_PROBE_CHECK_H
 /*
  * One check: a request and whether its answer is the expected one, to the byte. Frees itself after its
  * callback, which runs exactly once, never inside check_start. Everything on the agent's loop.
  */
 #include "agent/probe/http_response.h"
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 #include <uv.h>
 

@@ -1,5 +1,5 @@
-#ifndef AGENT_HTTP_CLIENT_H
-#define AGENT_HTTP_CLIENT_H
+#ifndef AGENT_PROBE_HTTP_CLIENT_H
+#define AGENT_PROBE_HTTP_CLIENT_H
 /*
  * One HTTP/1.1 exchange on a connection of its own, for probes and checks; the load generator has its own,
  * faster one. Frees itself after its callback, which runs exactly once, never inside http_client_start.

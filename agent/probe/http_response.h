@@ -1,12 +1,12 @@
-#ifndef AGENT_HTTP_RESPONSE_H
-#define AGENT_HTTP_RESPONSE_H
+#ifndef AGENT_PROBE_HTTP_RESPONSE_H
+#define AGENT_PROBE_HTTP_RESPONSE_H
 /*
  * One HTTP/1.x response, kept: status, headers and the beginning of its body. Framing is common/response.h's.
  * Owned by whoever embeds it; one thread at a time.
  */
 #include "common/buf.h"
 #include "common/response.h"
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 struct http_response {
     struct response framing;    /* status, lengths, where it stands */

@@ -1,5 +1,5 @@
-#ifndef AGENT_PORT_H
-#define AGENT_PORT_H
+#ifndef AGENT_PROBE_PORT_H
+#define AGENT_PROBE_PORT_H
 /*
  * Whether a TCP port of this host is free to be listened on, and who holds it when it is not: a server that
  * is already there would be measured in place of ours. Reads /proc; no state; any thread.

@@ -1,11 +1,11 @@
-#ifndef AGENT_PROBE_H
-#define AGENT_PROBE_H
+#ifndef AGENT_PROBE_PROBE_H
+#define AGENT_PROBE_PROBE_H
 /*
  * Waits until a server that was just started answers: a connection accepted (TCP) or any HTTP answer at all,
  * tried once a millisecond, so that the startup time is known to about that. Frees itself after its callback,
  * which runs exactly once, never inside probe_start. Everything on the agent's loop.
  */
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 #include <uv.h>
 

@@ -1,5 +1,5 @@
-#ifndef AGENT_CAPTURE_H
-#define AGENT_CAPTURE_H
+#ifndef AGENT_PROCESS_CAPTURE_H
+#define AGENT_PROCESS_CAPTURE_H
 /*
  * The output of one child: pipes for its stdout and stderr, capped files they go to, and lines cut out of
  * stderr for whoever wants them at once. Owned by the supervisor; one thread.

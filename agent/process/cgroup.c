@@ -1,7 +1,7 @@
 #include "agent/process/cgroup.h"
 
-#include "agent/process/fields.h"
 #include "agent/process/procstat.h"
+#include "agent/telemetry/fields.h"
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/mem.h"

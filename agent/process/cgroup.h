@@ -1,5 +1,5 @@
-#ifndef AGENT_CGROUP_H
-#define AGENT_CGROUP_H
+#ifndef AGENT_PROCESS_CGROUP_H
+#define AGENT_PROCESS_CGROUP_H
 /*
  * cgroup v2 leaves: one directory for each process tree, below the agent's own cgroup, in which the kernel
  * keeps the members together whatever they do, counts their CPU and kills them at once. No controller has

@@ -1,5 +1,5 @@
-#ifndef AGENT_CULL_H
-#define AGENT_CULL_H
+#ifndef AGENT_PROCESS_CULL_H
+#define AGENT_PROCESS_CULL_H
 /*
  * Killing what descends from this process, which must be a subreaper. Owns nothing; one thread at a time.
  *

@@ -1,5 +1,5 @@
-#ifndef AGENT_LOGFILE_H
-#define AGENT_LOGFILE_H
+#ifndef AGENT_PROCESS_LOGFILE_H
+#define AGENT_PROCESS_LOGFILE_H
 /*
  * A log on disk that cannot outgrow its cap: the head and the tail are kept, the middle is counted and
  * dropped. Written by one supervisor, read by the agent at any time. Owned by whoever embeds it; one thread.

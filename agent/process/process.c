@@ -4,7 +4,7 @@
 #include "agent/process/cull.h"
 #include "agent/process/process_files.h"
 #include "agent/process/supervised.h"
-#include "agent/telemetry/usage.h"
+#include "agent/process/usage.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"

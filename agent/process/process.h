@@ -1,5 +1,5 @@
-#ifndef AGENT_PROCESS_H
-#define AGENT_PROCESS_H
+#ifndef AGENT_PROCESS_PROCESS_H
+#define AGENT_PROCESS_PROCESS_H
 /*
  * The processes of one job: started, watched, measured and ended as whole trees. Between the agent and the
  * job stand supervisors (agent/supervisor.h), one for each tree: a child process of ours that is the tree's

@@ -1,5 +1,5 @@
-#ifndef AGENT_PROCESS_FILES_H
-#define AGENT_PROCESS_FILES_H
+#ifndef AGENT_PROCESS_PROCESS_FILES_H
+#define AGENT_PROCESS_PROCESS_FILES_H
 /*
  * The files of one process tree: its capped log, and its stdout where that is kept apart. A supervisor writes
  * them, the agent reads them. Owned by whoever embeds it; one thread.

@@ -1,6 +1,6 @@
 #include "agent/process/procstat.h"
 
-#include "agent/process/fields.h"
+#include "agent/telemetry/fields.h"
 #include "common/mem.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-#ifndef AGENT_PROCSTAT_H
-#define AGENT_PROCSTAT_H
+#ifndef AGENT_PROCESS_PROCSTAT_H
+#define AGENT_PROCESS_PROCSTAT_H
 /*
  * What /proc/PID/stat says of one process and of all of them, and who descends from whom. Owned by the
  * caller; one thread at a time.

@@ -1,5 +1,5 @@
-#ifndef AGENT_SPAWN_H
-#define AGENT_SPAWN_H
+#ifndef AGENT_PROCESS_SPAWN_H
+#define AGENT_PROCESS_SPAWN_H
 /*
  * Starts one program from the supervisor: a session of its own, clean signals, no descriptors but the three,
  * its CPUs, its directory, its environment, its cgroup. Owned by the caller; only from a process with one

@@ -1,5 +1,5 @@
-#ifndef AGENT_SUPERVISED_H
-#define AGENT_SUPERVISED_H
+#ifndef AGENT_PROCESS_SUPERVISED_H
+#define AGENT_PROCESS_SUPERVISED_H
 /*
  * The agent's end of one supervisor: starts it, carries messages, notices its end, and kills it when it does
  * not answer. Owned by the process set; everything on its loop.

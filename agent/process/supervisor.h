@@ -1,5 +1,5 @@
-#ifndef AGENT_SUPERVISOR_H
-#define AGENT_SUPERVISOR_H
+#ifndef AGENT_PROCESS_SUPERVISOR_H
+#define AGENT_PROCESS_SUPERVISOR_H
 /*
  * The small process between the agent and one tree: it starts the tree's first process, is the subreaper of
  * all that descends from it, keeps its logs, and clears the tree when it is told to, when the first process

@@ -1,5 +1,5 @@
-#ifndef AGENT_SUPERVISOR_MSG_H
-#define AGENT_SUPERVISOR_MSG_H
+#ifndef AGENT_PROCESS_SUPERVISOR_MSG_H
+#define AGENT_PROCESS_SUPERVISOR_MSG_H
 /*
  * What an agent and its supervisors say to each other over a SOCK_SEQPACKET pair: one message a packet, host
  * byte order, both ends the same program. Owned by whoever decodes; any thread.

@@ -1,5 +1,5 @@
-#ifndef AGENT_JAIL_H
-#define AGENT_JAIL_H
+#ifndef AGENT_TASK_JAIL_H
+#define AGENT_TASK_JAIL_H
 /*
  * Files below one directory, by paths from outside that can never lead out of it: each directory on the way
  * is opened by itself, without following links, and a file appears whole under its name or not at all. No

@@ -1,11 +1,11 @@
-#ifndef AGENT_TASK_H
-#define AGENT_TASK_H
+#ifndef AGENT_TASK_TASK_H
+#define AGENT_TASK_TASK_H
 /*
  * One job's work on this host: takes commands in order, drives processes, probes, checks, files and the
  * generator, and emits events. Owned by the agent's main; everything on the agent's loop. There is at most
  * one at a time: a host works for one job.
  */
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 #include <uv.h>
 

@@ -1,5 +1,5 @@
-#ifndef AGENT_TASK_INNER_H
-#define AGENT_TASK_INNER_H
+#ifndef AGENT_TASK_TASK_INNER_H
+#define AGENT_TASK_TASK_INNER_H
 /*
  * What the files of the task share. For agent/task*.c only; see agent/task.h.
  *

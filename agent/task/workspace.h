@@ -1,5 +1,5 @@
-#ifndef AGENT_WORKSPACE_H
-#define AGENT_WORKSPACE_H
+#ifndef AGENT_TASK_WORKSPACE_H
+#define AGENT_TASK_WORKSPACE_H
 /*
  * The files of one job on this host: what the controller says must be there is put there, from contents kept
  * by hash (common/blobs.h). Owned by the task, which runs the slow calls on a worker thread, one at a time.
@@ -12,7 +12,7 @@
  * by itself without following links. Files are copies, not links to the blobs: a program that changes its own
  * file must not change the next job's. A file that is already right is not touched.
  */
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 #define WORKSPACE_BLOB_BYTES_MAX (4ull * 1024ull * 1024ull * 1024ull) /* four of the largest jobs */
 #define WORKSPACE_KEPT_MAX       4u                                   /* trees of earlier jobs */

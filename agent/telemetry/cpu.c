@@ -1,6 +1,6 @@
 #include "agent/telemetry/cpu.h"
 
-#include "agent/process/fields.h"
+#include "agent/telemetry/fields.h"
 #include "common/clock.h"
 #include "common/mem.h"
 

@@ -4,7 +4,7 @@
 #include "common/buf.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "proto/codec.h"
+#include "proto/msg/codec.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

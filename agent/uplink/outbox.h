@@ -1,5 +1,5 @@
-#ifndef AGENT_OUTBOX_H
-#define AGENT_OUTBOX_H
+#ifndef AGENT_UPLINK_OUTBOX_H
+#define AGENT_UPLINK_OUTBOX_H
 /*
  * Events on their way to the controller: numbered, kept until acknowledged, handed out in batches that fit a
  * frame. Results (EXITED, CHECKED, LOADED) are in the spool on disk; answers that are worth nothing once this
@@ -9,7 +9,7 @@
  * Numbers begin at 1 with each incarnation and rise; a dropped tick leaves a gap. What an earlier incarnation
  * left in the spool comes out with that incarnation's number, after everything of this one.
  */
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 #define OUTBOX_TICKS_MAX    64u                         /* ticks of progress waiting: a minute of them */
 #define OUTBOX_MEMORY_BYTES (16ull * 1024ull * 1024ull) /* results when the disk takes none, and answers */

@@ -1,5 +1,5 @@
-#ifndef AGENT_SPOOL_H
-#define AGENT_SPOOL_H
+#ifndef AGENT_UPLINK_SPOOL_H
+#define AGENT_UPLINK_SPOOL_H
 /*
  * Results on disk until somebody has taken them: append-only segment files of checksummed records, each
  * flushed to the disk before spool_append returns. Owned by the outbox; one thread, one process at a time

@@ -1,5 +1,5 @@
-#ifndef AGENT_UPLINK_H
-#define AGENT_UPLINK_H
+#ifndef AGENT_UPLINK_UPLINK_H
+#define AGENT_UPLINK_UPLINK_H
 /*
  * The agent's line to its controller: one long poll that brings commands and renews the lease, one push that
  * takes events away, both re-sent until answered; what nobody has taken yet waits in the outbox. Owned by the
@@ -9,7 +9,7 @@
  * window edges, failures and processes that end unasked go at once.
  */
 #include "common/clock.h"
-#include "proto/link.h"
+#include "proto/link/link.h"
 
 #include <uv.h>
 

@@ -5,7 +5,7 @@
  * percentiles. Owned by the caller; one thread.
  */
 #include "common/hist.h"
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 struct latency_figures { /* ns; valid when count is not 0 */
     uint64_t count;

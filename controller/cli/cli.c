@@ -3,7 +3,7 @@
 #include "common/address.h"
 #include "common/mem.h"
 #include "common/utf8.h"
-#include "controller/daemon.h"
+#include "controller/daemon/daemon.h"
 
 #include <errno.h>
 #include <stdarg.h>

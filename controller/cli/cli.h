@@ -115,7 +115,7 @@ struct cli_command {
     X(cancel, "JOB", "end a job; what was measured stays")                                                   \
     X(hosts, "", "the agents and what they are")                                                             \
     X(controller, "[init]", "start the controller; init: make a lab's CA")                                   \
-    X(token, "agent|operator", "a one-time token to enrol with")                                             \
+    X(token, "agent|operator", "a one-time token to enroll with")                                            \
     X(enroll, "ADDRESS TOKEN", "get an operator's certificate with a token")                                 \
     X(revoke, "NAME", "refuse a certificate from now on")
 #define X(name, operands, summary) int cli_##name(int argc, char **argv);

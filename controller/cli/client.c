@@ -2,8 +2,8 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "proto/identity.h"
-#include "proto/link.h"
+#include "proto/identity/identity.h"
+#include "proto/link/link.h"
 
 #include <pwd.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * them. Owned by the subcommand; main thread only.
  */
 #include "controller/cli/cli.h"
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 struct client;
 

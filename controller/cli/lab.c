@@ -8,8 +8,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/parse.h"
-#include "controller/daemon.h"
-#include "proto/link.h"
+#include "controller/daemon/daemon.h"
+#include "proto/link/link.h"
 
 #include <pwd.h>
 #include <stdio.h>
@@ -175,7 +175,7 @@ int cli_token(int argc, char **argv)
         .operands_max = 1,
         .operand = "whom it is for: agent or operator",
         .text = "\nIt works once, and carries the fingerprint of the lab's CA, so that whoever\n"
-                "enrols with it talks to this lab and to no other.\n",
+                "enrolls with it talks to this lab and to no other.\n",
         .take = take,
         .arg = &lab,
     };
@@ -236,7 +236,7 @@ int cli_enroll(int argc, char **argv)
         .operands_min = 2,
         .operands_max = 2,
         .operand = "the controller's address and a token from 'splitbench token operator'",
-        .text = "\nHosts enrol with 'splitbench-agent enroll'.\n",
+        .text = "\nHosts enroll with 'splitbench-agent enroll'.\n",
         .take = take,
         .arg = &lab,
     };
@@ -251,13 +251,13 @@ int cli_enroll(int argc, char **argv)
     if (e == ERR_OK)
         e = cli_make_dir(dir, &d);
     if (e == ERR_OK)
-        e = link_enrol(&(struct link_enrol_options){.address = address,
-                                                    .token = f.operands[1],
-                                                    .name = lab.name,
-                                                    .role = MSG_ROLE_OPERATOR,
-                                                    .dir = dir,
-                                                    .timeout_ns = ENROLL_LIMIT_NS},
-                       &d);
+        e = link_enroll(&(struct link_enroll_options){.address = address,
+                                                      .token = f.operands[1],
+                                                      .name = lab.name,
+                                                      .role = MSG_ROLE_OPERATOR,
+                                                      .dir = dir,
+                                                      .timeout_ns = ENROLL_LIMIT_NS},
+                        &d);
     if (e == ERR_OK)
         printf("%s is enrolled; certificate and key are in %s\nNext: splitbench hosts --controller %s%s%s\n",
                lab.name, dir, address, f.place.identity != NULL ? " --identity " : "",

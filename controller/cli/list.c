@@ -6,7 +6,7 @@
 
 #include "common/json.h"
 #include "common/mem.h"
-#include "controller/status.h"
+#include "controller/view/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>

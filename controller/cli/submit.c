@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "controller/experiment/files.h"
-#include "proto/identity.h"
+#include "proto/identity/identity.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_DESIGN_H
-#define CONTROLLER_DESIGN_H
+#ifndef CONTROLLER_EXPERIMENT_DESIGN_H
+#define CONTROLLER_EXPERIMENT_DESIGN_H
 /*
  * The order of measurement: an experiment's design unrolled into its exact list of windows. A pure function
  * of the experiment, so that plan, run, resume and the progress bar all see the same list. Owned by the

@@ -1,12 +1,12 @@
-#ifndef CONTROLLER_EXPERIMENT_H
-#define CONTROLLER_EXPERIMENT_H
+#ifndef CONTROLLER_EXPERIMENT_EXPERIMENT_H
+#define CONTROLLER_EXPERIMENT_EXPERIMENT_H
 /*
  * An experiment: the file people write, checked and turned into plain structs. Reading never stops at the
  * first problem: every one is reported with its place. Immutable after reading; owned by the caller.
  * The format is docs/experiment-file.md and docs/experiment.schema.json.
  */
 #include "common/err.h"
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 enum experiment_order { EXPERIMENT_ORDER_FIXED, EXPERIMENT_ORDER_LATIN_SQUARE };
 enum experiment_fresh { EXPERIMENT_FRESH_ROUND, EXPERIMENT_FRESH_WINDOW, EXPERIMENT_FRESH_JOB };

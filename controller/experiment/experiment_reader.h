@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_EXPERIMENT_READER_H
-#define CONTROLLER_EXPERIMENT_READER_H
+#ifndef CONTROLLER_EXPERIMENT_EXPERIMENT_READER_H
+#define CONTROLLER_EXPERIMENT_EXPERIMENT_READER_H
 /*
  * One reading of one experiment: typed access to the JSON tree, where every mistake becomes a problem with
  * its place and reading goes on. Used by the experiment*.c files alone; owned by experiment_read; one thread.

@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_FILES_H
-#define CONTROLLER_FILES_H
+#ifndef CONTROLLER_EXPERIMENT_FILES_H
+#define CONTROLLER_EXPERIMENT_FILES_H
 /*
  * The files an experiment brings along: its globs, matched below the directory of the experiment file, as a
  * list of paths with sizes and SHA-256. Owned by the caller; any thread.

@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_PLAN_H
-#define CONTROLLER_PLAN_H
+#ifndef CONTROLLER_EXPERIMENT_PLAN_H
+#define CONTROLLER_EXPERIMENT_PLAN_H
 /*
  * What `splitbench plan` prints: the exact schedule of an experiment and how long it takes, nothing run.
  * Owns nothing; one thread.

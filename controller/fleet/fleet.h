@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_FLEET_H
-#define CONTROLLER_FLEET_H
+#ifndef CONTROLLER_FLEET_FLEET_H
+#define CONTROLLER_FLEET_FLEET_H
 /*
  * The agents: who is there, what they are, which job holds them and by what lease, the commands on their way
  * to each and the events that came from it. A pure machine: time comes in as an argument, everything that
@@ -11,7 +11,7 @@
  */
 #include "common/err.h"
 #include "controller/experiment/experiment.h"
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 #define FLEET_COMMANDS_MAX 4096u           /* queued for one agent; the job thread waits long before */
 #define FLEET_ANSWER_BYTES (1300u * 1024u) /* of one answer to a poll: one chunk and small ones */

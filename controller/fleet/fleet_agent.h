@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_FLEET_AGENT_H
-#define CONTROLLER_FLEET_AGENT_H
+#ifndef CONTROLLER_FLEET_FLEET_AGENT_H
+#define CONTROLLER_FLEET_FLEET_AGENT_H
 /*
  * One agent as the fleet keeps it: its session, its queue of commands, its unsettled events. Shared by the
  * fleet's own files only. Loop thread.

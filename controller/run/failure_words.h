@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_FAILURE_WORDS_H
-#define CONTROLLER_FAILURE_WORDS_H
+#ifndef CONTROLLER_RUN_FAILURE_WORDS_H
+#define CONTROLLER_RUN_FAILURE_WORDS_H
 /*
  * What a class of failed requests is in plain words: the generator tells the phase and the cause, each by its
  * name (docs/load.md). Pure; any thread.

@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_GATE_H
-#define CONTROLLER_GATE_H
+#ifndef CONTROLLER_RUN_GATE_H
+#define CONTROLLER_RUN_GATE_H
 /*
  * What makes an attempt valid or not. Pure: figures in, the first gate that failed out, with a sentence that
  * names its figure. Any thread.

@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_PLACEMENT_H
-#define CONTROLLER_PLACEMENT_H
+#ifndef CONTROLLER_RUN_PLACEMENT_H
+#define CONTROLLER_RUN_PLACEMENT_H
 /*
  * Which CPUs server and generators get, and what that makes of the measurement: split-hosts, split-cpus or
  * shared. Pure but for placement_read_cores. Any thread.

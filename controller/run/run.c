@@ -10,7 +10,7 @@ static enum err run_init(struct run *r, const struct run_options *o, struct err_
     *r = (struct run){.o = o,
                       .e = o->experiment,
                       .design = o->design,
-                      .call = o->call,
+                      .channel = o->channel,
                       .targets = mem_zalloc(o->experiment->target_count, sizeof(struct run_target)),
                       .servers = mem_zalloc(o->experiment->target_count, sizeof(struct run_server)),
                       .next_proc = 1};

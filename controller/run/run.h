@@ -1,12 +1,12 @@
-#ifndef CONTROLLER_RUN_H
-#define CONTROLLER_RUN_H
+#ifndef CONTROLLER_RUN_RUN_H
+#define CONTROLLER_RUN_RUN_H
 /*
  * One job's life, told from top to bottom on a thread of its own: open the hosts, bring the files, build,
- * measure round by round, close the hosts. Speaks to agents only through controller/call.h and writes every
- * result itself, with its own store handle, before it goes on.
+ * measure round by round, close the hosts. Speaks to agents only through controller/run/channel.h and writes
+ * every result itself, with its own store handle, before it goes on.
  */
-#include "controller/call.h"
 #include "controller/experiment/design.h"
+#include "controller/run/channel.h"
 #include "controller/store/store.h"
 
 #define RUN_EXIT_DONE   0
@@ -31,7 +31,7 @@ struct run_options { /* all borrowed for the call */
     const char *base_dir;          /* relative directories start here on the controller's own machine */
     const struct run_host *hosts;  /* in the order of the call's host numbers */
     size_t host_count;
-    struct call *call;
+    struct channel *channel;
     const char *store_path;
     const char *blob_dir;
     const char *own_boot_id; /* the controller's machine */

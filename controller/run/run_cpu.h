@@ -1,10 +1,10 @@
-#ifndef CONTROLLER_RUN_CPU_H
-#define CONTROLLER_RUN_CPU_H
+#ifndef CONTROLLER_RUN_RUN_CPU_H
+#define CONTROLLER_RUN_RUN_CPU_H
 /*
  * CPU figures of a window from counters read at its edges. Pure; the counters come from agents and are not
  * trusted: what runs backwards or is missing makes a figure unknown (negative), never wrong by wrap-around.
  */
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 struct run_cpu_host {
     const char *boot_id;              /* hosts with the same one are one machine */

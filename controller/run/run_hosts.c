@@ -117,7 +117,7 @@ void run_close_hosts(struct run *r, uint64_t timeout_ns)
 {
     size_t count = r->o->host_count;
     struct run_reply *replies = mem_zalloc(count, sizeof(*replies));
-    call_ignore_failure(r->call);
+    channel_ignore_failure(r->channel);
     for (uint32_t i = 0; i < count; i++) {
         struct msg_command c = {.kind = MSG_COMMAND_JOB_CLOSE};
         run_ask(r, i, &c, "close the job", &replies[i]);

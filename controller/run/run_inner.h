@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_RUN_INNER_H
-#define CONTROLLER_RUN_INNER_H
+#ifndef CONTROLLER_RUN_RUN_INNER_H
+#define CONTROLLER_RUN_RUN_INNER_H
 /*
  * What the files of a run share: the state of one job on its thread. Not for others.
  *
@@ -46,7 +46,7 @@ struct run {
     const struct run_options *o;
     const struct experiment *e;
     const struct design *design;
-    struct call *call;
+    struct channel *channel;
     struct store *store;
     struct placement_cores *cores; /* NULL when not known */
 
@@ -65,7 +65,7 @@ struct run {
     uint32_t next_proc;
     char first_failure[1024]; /* of the experiment */
 
-    struct call_view view;
+    struct channel_view view;
 
     /* The window before, of the same server process. */
     bool has_previous;
@@ -91,9 +91,9 @@ NODISCARD enum err run_expect_kept(const struct run *r, const struct run_reply *
 void run_reply_fini(struct run_reply *reply);
 void run_replies_fini(struct run_reply *replies, size_t count);
 /* An event that nobody waited for: a server that ended, a generator's progress. Finis it. */
-void run_note(struct run *r, struct call_event *e);
+void run_note(struct run *r, struct channel_event *e);
 /* Gives an answer to the reply that waits for it; false when none does. */
-bool run_give(struct run_reply *replies, size_t count, struct call_event *e);
+bool run_give(struct run_reply *replies, size_t count, struct channel_event *e);
 /* Events go on being noted until then. */
 NODISCARD enum err run_pause(struct run *r, uint64_t until_ns, struct err_detail *d);
 

@@ -1,9 +1,9 @@
-#ifndef CONTROLLER_RUN_MERGE_H
-#define CONTROLLER_RUN_MERGE_H
+#ifndef CONTROLLER_RUN_RUN_MERGE_H
+#define CONTROLLER_RUN_RUN_MERGE_H
 /*
  * The results of several load hosts as one: counts are added, histograms merged without loss. Any thread.
  */
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 /* Fills `out` (msg_loaded owned by the caller, freed with run_merge_fini). ERR_INVALID when a histogram is
  * none. */

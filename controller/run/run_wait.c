@@ -27,10 +27,10 @@ void run_ask(struct run *r, uint32_t host, const struct msg_command *c, const ch
              struct run_reply *reply)
 {
     *reply = (struct run_reply){.host = host, .what = what};
-    reply->tag = call_send(r->call, host, c);
+    reply->tag = channel_send(r->channel, host, c);
 }
 
-void run_note(struct run *r, struct call_event *e)
+void run_note(struct run *r, struct channel_event *e)
 {
     switch (e->event.kind) {
     case MSG_EVENT_EXITED:
@@ -49,10 +49,10 @@ void run_note(struct run *r, struct call_event *e)
     case MSG_EVENT_COUNT:
         break; /* an answer that came after its time-out */
     }
-    call_event_fini(e);
+    channel_event_fini(e);
 }
 
-bool run_give(struct run_reply *replies, size_t count, struct call_event *e)
+bool run_give(struct run_reply *replies, size_t count, struct channel_event *e)
 {
     if (e->event.answers == 0 || e->event.kind == MSG_EVENT_PROGRESS)
         return false;
@@ -81,8 +81,8 @@ enum err run_await(struct run *r, struct run_reply *replies, size_t count, uint6
     uint64_t deadline_ns = clock_now_ns() + timeout_ns;
     const struct run_reply *open;
     while ((open = first_open(replies, count)) != NULL) {
-        struct call_event e;
-        enum err result = call_next(r->call, deadline_ns, &e, d);
+        struct channel_event e;
+        enum err result = channel_next(r->channel, deadline_ns, &e, d);
         if (result == ERR_TIMEOUT)
             return err_set(
                 d, ERR_TIMEOUT, "agent '%s' did not answer (%s) within %llu s; its log may say why",
@@ -113,8 +113,8 @@ enum err run_expect_kept(const struct run *r, const struct run_reply *reply, str
 enum err run_pause(struct run *r, uint64_t until_ns, struct err_detail *d)
 {
     for (;;) {
-        struct call_event e;
-        enum err result = call_next(r->call, until_ns, &e, d);
+        struct channel_event e;
+        enum err result = channel_next(r->channel, until_ns, &e, d);
         if (result == ERR_TIMEOUT)
             return ERR_OK;
         if (result != ERR_OK)
@@ -168,7 +168,7 @@ void run_doing(struct run *r, uint64_t step_ns, uint64_t then_ns, const char *fm
     r->view.ok_per_s = 0;
     r->view.step_end_ns = clock_now_ns() + step_ns;
     r->view.then_ns = r->o->mode == MSG_MODE_RUN ? then_ns : 0;
-    call_tell(r->call, &r->view);
+    channel_tell(r->channel, &r->view);
 }
 
 void run_experiment_failed(struct run *r, const char *text)

@@ -1,7 +1,7 @@
 /* One window: warm-up, load, counters at its edges, gates, store; and again while it is not valid. */
 #include "common/clock.h"
 #include "common/mem.h"
-#include "controller/run/run_believe.h"
+#include "controller/run/result_check.h"
 #include "controller/run/run_cpu.h"
 #include "controller/run/run_inner.h"
 #include "controller/run/run_merge.h"
@@ -79,7 +79,7 @@ static void show_live(struct run *r, struct run_window *x, size_t i, const struc
     for (size_t k = 0; k < r->load_count; k++)
         sum += x->ok_per_s[k];
     r->view.ok_per_s = sum < 1e15 ? (uint64_t)sum : 0;
-    call_tell(r->call, &r->view);
+    channel_tell(r->channel, &r->view);
 }
 
 void run_window_progress(struct run *r, uint32_t host, const struct msg_progress *p)
@@ -179,15 +179,15 @@ static enum err await_window(struct run *r, struct run_window *x, struct err_det
         }
         if (loaded && all_answered(x->samples[AFTER], r->o->host_count))
             return ERR_OK;
-        struct call_event e;
-        enum err result = call_next(r->call, deadline_ns, &e, d);
+        struct channel_event e;
+        enum err result = channel_next(r->channel, deadline_ns, &e, d);
         if (result == ERR_TIMEOUT)
             return ERR_OK; /* what is missing is seen by whoever looks for it */
         if (result != ERR_OK)
             return result;
         /* A result is acknowledged when it is stored; the same host's counters would wait behind it. */
         if (e.event.kind == MSG_EVENT_LOADED && x->samples[AFTER] && x->samples[AFTER][e.host].answered)
-            call_hold(r->call, e.host);
+            channel_hold(r->channel, e.host);
         if (!run_give(x->loads, r->load_count, &e) &&
             !(x->samples[BEFORE] && run_give(x->samples[BEFORE], r->o->host_count, &e)) &&
             !(x->samples[AFTER] && run_give(x->samples[AFTER], r->o->host_count, &e)))
@@ -363,7 +363,7 @@ static enum err hear_server_host(struct run *r, struct err_detail *d)
     struct run_reply reply;
     struct msg_command c = {.kind = MSG_COMMAND_SAMPLE};
     for (size_t i = 0; i < r->load_count; i++)
-        call_hold(r->call, r->load_hosts[i]);
+        channel_hold(r->channel, r->load_hosts[i]);
     enum err e = run_ask_one(r, r->server_host, &c, "say whether it is there", RUN_COMMAND_NS, &reply, d);
     run_reply_fini(&reply);
     return e;
@@ -404,7 +404,7 @@ static enum err judge(struct run *r, struct run_window *x, const struct msg_load
     a.reason = reason;
     struct err_detail why;
     enum err e = store_add_attempt(r->store, r->o->job, &a, &why);
-    call_settle(r->call);
+    channel_settle(r->channel);
     if (gone != ERR_OK)
         return gone;
     if (e != ERR_OK)
@@ -431,7 +431,7 @@ static enum err conclude(struct run *r, struct run_window *x, bool *valid, bool 
     for (size_t i = 0; failure == NULL && i < r->load_count; i++) {
         struct err_detail why;
         parts[i] = &x->loads[i].event.u.loaded;
-        if (run_believe(parts[i], x->load->duration_ns, &why) != ERR_OK)
+        if (result_check(parts[i], x->load->duration_ns, &why) != ERR_OK)
             failure = mem_printf("the result of the generator on '%s' cannot be true: %s",
                                  run_agent_name(r, x->loads[i].host), why.text);
     }
@@ -522,7 +522,7 @@ static enum err one_attempt(struct run *r, const struct design_window *w, uint32
     if (e == ERR_OK && *final && !valid)
         r->windows_invalid++;
 out:
-    call_settle(r->call);
+    channel_settle(r->channel);
     window_fini(r, &x);
     return e;
 }

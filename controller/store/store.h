@@ -1,12 +1,12 @@
-#ifndef CONTROLLER_STORE_H
-#define CONTROLLER_STORE_H
+#ifndef CONTROLLER_STORE_STORE_H
+#define CONTROLLER_STORE_STORE_H
 /*
  * The results, in one SQLite file (WAL, synchronous=FULL, versioned schema): jobs, hosts, target runs, every
  * attempt of every window, log tails. A row is there when the call returns. One handle per thread; several
  * handles and processes may have the file open.
  */
 #include "controller/experiment/experiment.h"
-#include "proto/msg.h"
+#include "proto/msg/msg.h"
 
 struct store;
 
@@ -164,7 +164,7 @@ NODISCARD enum err store_add_line(struct store *s, const char *job, const char *
 NODISCARD enum err store_get_lines(struct store *s, const char *job, uint64_t after, size_t max,
                                    struct msg_strings *out, struct err_detail *d);
 
-/* Enrolment tokens (by hash) and certificates. */
+/* Enrollment tokens (by hash) and certificates. */
 NODISCARD enum err store_add_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
                                    uint64_t expires_wall_ns, struct err_detail *d);
 /* Uses it up in one transaction. ERR_DENIED: unknown, used before, expired, or made for another role.

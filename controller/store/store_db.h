@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_STORE_DB_H
-#define CONTROLLER_STORE_DB_H
+#ifndef CONTROLLER_STORE_STORE_DB_H
+#define CONTROLLER_STORE_STORE_DB_H
 /*
  * The inside of the store: one SQLite connection, statements prepared once, typed parameters and columns,
  * transactions, and SQLite's codes made ours. Only controller/store*.c include this file.

@@ -1,5 +1,5 @@
-#ifndef CONTROLLER_STORE_READ_H
-#define CONTROLLER_STORE_READ_H
+#ifndef CONTROLLER_STORE_STORE_READ_H
+#define CONTROLLER_STORE_STORE_READ_H
 /*
  * Everything the store knows of one job, read in one snapshot: what a report is made of. The result is the
  * caller's. Counts, times and texts are as they were stored.

@@ -81,7 +81,7 @@ agent() {
     shift 4
     token=$(sb token agent) || fail "no token"
     on "$side" "$space" splitbench-agent enroll "$address" "$token" --name "$name" --identity "$lab/$name.id" \
-        >"$lab/$name.enroll.log" 2>&1 || fail "$name cannot enrol"
+        >"$lab/$name.enroll.log" 2>&1 || fail "$name cannot enroll"
     spawn_on "$side" "$space" splitbench-agent "$name" run --identity "$lab/$name.id" --state "$lab/$name.state" \
         --label "$label" "$@"
     running="$running $spawned"
@@ -106,7 +106,7 @@ lab_of() {
     agent "$3" load1 "$gen" pool=loadgen
     token=$(sb token operator) || fail "no token"
     on "$4" "$gen" splitbench enroll "$address" "$token" --name ann --identity "$lab/ann.id" >"$lab/ann.log" 2>&1 ||
-        fail "the operator cannot enrol"
+        fail "the operator cannot enroll"
     lab_until 20 host_connected server1 load1 || fail "the agents do not connect"
     operator "$4" "$gen" run "$lab/mixed.json" >"$lab/run.log" 2>&1 || fail "the run failed"
     operator "$4" "$gen" report --json >"$lab/report.json" || fail "no report"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# An operator who is not on the controller's machine, over TLS with a certificate: enrols, looks, runs, leaves,
+# An operator who is not on the controller's machine, over TLS with a certificate: enrolls, looks, runs, leaves,
 # comes back, cancels, resumes, reads the report, on a terminal and without one, and is revoked.
 set -eu
 . "$(dirname "$0")/../support/lab.sh"
@@ -33,16 +33,16 @@ lab_until 10 sb status || fail "the controller does not answer"
 for name in sut gen; do
     token=$(sb token agent)
     "$bin/splitbench-agent" enroll "$address" "$token" --name $name --identity "$lab/$name.id" >"$lab/enroll.log" 2>&1 ||
-        fail "$name cannot enrol: $(cat "$lab/enroll.log")"
+        fail "$name cannot enroll: $(cat "$lab/enroll.log")"
     lab_spawn $name "$bin/splitbench-agent" run --identity "$lab/$name.id" --state "$lab/$name.state" --label pool=$name
 done
 lab_until 10 host_connected sut gen || fail "the agents do not connect"
 
-say "enrols, once"
+say "enrolls, once"
 refused 2 "wants an operator's certificate" op hosts
 token=$(sb token operator)
 "$bin/splitbench" enroll "$address" "$token" --name ann --identity "$lab/ann.id" >"$lab/said" 2>&1 ||
-    fail "ann cannot enrol: $(cat "$lab/said")"
+    fail "ann cannot enroll: $(cat "$lab/said")"
 refused 3 "the token was used" "$bin/splitbench" enroll "$address" "$token" --name eve --identity "$lab/eve.id"
 op hosts >"$lab/hosts.txt" || fail "hosts"
 grep -A 1 '^sut  *free ' "$lab/hosts.txt" | grep -q '^    pool=sut' || fail "hosts: $(cat "$lab/hosts.txt")"

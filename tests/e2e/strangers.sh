@@ -71,7 +71,7 @@ knock hit-and-run 200 "$lab/eve.id" eve
 say "a token that has been used"
 token=$(sb token agent) || fail "no token"
 enroll() { lab_on "$gen" "$bin/splitbench-agent" enroll tls+tcp://$address:7411 "$1" --name "$2" --identity "$lab/$2.id"; }
-enroll "$token" trent >"$lab/trent.log" 2>&1 || fail "trent cannot enrol"
+enroll "$token" trent >"$lab/trent.log" 2>&1 || fail "trent cannot enroll"
 if enroll "$token" twice >"$lab/twice.log" 2>&1; then fail "a token was good twice"; fi
 [ ! -e "$lab/twice.id/cert.pem" ] || fail "a certificate was left behind for a used token"
 say "  $(tail -n 1 "$lab/twice.log")"

@@ -97,7 +97,7 @@ grep -q '2 of 2 machines failed' "$lab/unreachable.log" || fail "unreachable mac
 as_controller token agent >"$lab/token" || fail "no token"
 on install -d -o splitbench-agent -m 700 /var/lib/gen
 on runuser -u splitbench-agent -- splitbench-agent enroll 127.0.0.1 - --name gen-01 --identity /var/lib/gen/id \
-    <"$lab/token" >"$lab/enroll.log" 2>&1 || fail "gen-01 cannot enrol"
+    <"$lab/token" >"$lab/enroll.log" 2>&1 || fail "gen-01 cannot enroll"
 on systemd-run -q --unit=gen -p User=splitbench-agent -p Delegate=yes -p KillMode=mixed splitbench-agent run \
     --identity /var/lib/gen/id --state /var/lib/gen/state --label pool=loadgen
 cat >"$machine/var/lib/splitbench/units.json" <<'JSON'

@@ -3,7 +3,7 @@
  * decoded again to the same bytes, and what it refuses leaves nothing behind.
  */
 #include "common/mem.h"
-#include "proto/codec.h"
+#include "proto/msg/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include "common/base64.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "proto/x509.h"
+#include "proto/identity/x509.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -27,7 +27,7 @@ static EVP_PKEY *ca_key, *agent_key;
 
 static char *read_text(const char *path)
 {
-    char text[IDENTITY_PEM_BYTES_MAX];
+    char text[MSG_PEM_BYTES_MAX];
     FILE *f = fopen(path, "r");
     if (f == NULL) {
         fprintf(stderr, "%s cannot be read: start this in the root of the tree\n", path);
@@ -197,7 +197,7 @@ static void try_base64(const char *text, size_t chars,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size == 0 || size > IDENTITY_PEM_BYTES_MAX)
+    if (size == 0 || size > MSG_PEM_BYTES_MAX)
         return 0;
     const uint8_t *rest = data + 1;
     size_t len = size - 1;

@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "controller/job.h"
+#include "controller/job/job.h"
 #include "tests/support/fake_agent.h"
 
 #include <signal.h>
@@ -36,7 +36,7 @@ struct sim {
     uv_loop_t loop;
     struct fake_world *world;
     struct fleet *fleet;
-    struct clerk *clerk;
+    struct store_worker *worker;
     struct job_table *jobs;
     struct store *store;
     char dir[64];
@@ -114,7 +114,9 @@ static void sim_start(struct sim *s, uint64_t seed)
     snprintf(s->store_path, sizeof(s->store_path), "%s/store.db", s->dir);
     must(uv_loop_init(&s->loop) == 0);
     CHECK(s, store_open(s->store_path, false, &s->store, &d), &d);
-    CHECK(s, clerk_new(&(struct clerk_options){.loop = &s->loop, .store_path = s->store_path}, &s->clerk, &d),
+    CHECK(s,
+          store_worker_new(&(struct store_worker_options){.loop = &s->loop, .store_path = s->store_path},
+                           &s->worker, &d),
           &d);
     s->fleet = fleet_new(&(struct fleet_options){.lease_ns = LEASE_NS,
                                                  .handlers = {.arg = s,
@@ -128,7 +130,7 @@ static void sim_start(struct sim *s, uint64_t seed)
                                                               .on_change = on_change}});
     struct job_table_options options = {.loop = &s->loop,
                                         .fleet = s->fleet,
-                                        .clerk = s->clerk,
+                                        .worker = s->worker,
                                         .store_path = s->store_path,
                                         .blob_dir = s->dir,
                                         .own_boot_id = "elsewhere"};
@@ -154,7 +156,7 @@ static void sim_end(struct sim *s)
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     fleet_free(s->fleet);
     fake_world_free(s->world);
-    clerk_free(s->clerk);
+    store_worker_free(s->worker);
     store_close(s->store);
     must(uv_loop_close(&s->loop) == 0);
     snprintf(command, sizeof(command), "rm -r %s", s->dir);
@@ -328,7 +330,7 @@ static void run_until_stored(struct sim *s, const char *id)
 static void run_until_measuring(struct sim *s, const char *id)
 {
     uint64_t deadline = clock_now_ns() + LIMIT_NS;
-    struct call_view view;
+    struct channel_view view;
     while (!job_table_view(s->jobs, id, &view) || strncmp(view.doing, "round", 5) != 0) {
         if (clock_now_ns() > deadline)
             fail(s, "the job does not measure", view.doing);
@@ -407,7 +409,7 @@ static void run_queue(void)
 {
     struct sim s;
     struct err_detail d;
-    struct call_view view;
+    struct channel_view view;
     sim_start(&s, 2);
     add_job(&s, "first");
     add_job(&s, "second");

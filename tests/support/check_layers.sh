@@ -26,7 +26,7 @@ refuse 'only common/json.c sees cJSON' '<cjson/' '*.[ch]' ':!common/json.c'
 refuse 'only controller/store/ sees SQLite' '<sqlite3|"controller/store/store_db\.h"' '*.[ch]' ':!controller/store/*'
 refuse 'Mbed TLS belongs to nng alone' '<mbedtls/' '*.[ch]'
 refuse 'OpenSSL is for hashes, identity and the TLS of the generator' '<openssl/' 'common/*.[ch]' 'proto/*.[ch]' 'agent/*.[ch]' \
-    'controller/*.[ch]' ':!common/sha256.[ch]' ':!common/base64.c' ':!common/libraries.c' ':!proto/identity*.c' ':!proto/x509*.[ch]' \
+    'controller/*.[ch]' ':!common/sha256.[ch]' ':!common/base64.c' ':!common/libraries.c' ':!proto/identity/identity*.c' ':!proto/identity/x509*.[ch]' \
     ':!agent/load/tls*.c'
 refuse 'common/ and proto/ never log' '\blog_(error|warn|info|debug)\(' 'common/*.c' 'proto/*.[ch]' ':!common/log.c'
 exit $bad

@@ -3,7 +3,7 @@
 /*
  * Messages with something in every field, made by the tables: whatever kind is added is covered.
  */
-#include "proto/schema.h"
+#include "proto/msg/schema.h"
 
 /* Valid values everywhere, `n` items in every list (0 leaves lists and texts empty where they may be). The
  * struct is overwritten; free it with schema_fini. */

@@ -55,14 +55,14 @@ static void on_request(void *arg, struct link_peer *peer, const struct msg *m, s
         link_refuse(&request, ERR_NOT_FOUND, "no %s here", msg_kind_name(m->kind));
 }
 
-static void on_enrol(void *arg, const struct msg_enrol *m, struct link_request *request)
+static void on_enroll(void *arg, const struct msg_enroll *m, struct link_request *request)
 {
     struct lab *lab = arg;
     struct err_detail d;
     struct msg out;
     lab->enrolled++;
-    if (lab->enrol_code != ERR_OK) {
-        link_refuse(&request, lab->enrol_code, "the token was used");
+    if (lab->enroll_code != ERR_OK) {
+        link_refuse(&request, lab->enroll_code, "the token was used");
         return;
     }
     msg_init(&out, MSG_ENROLLED);
@@ -124,7 +124,7 @@ static void begin(struct lab *lab)
     assert_int_equal(uv_timer_init(&lab->loop, &lab->deadline), 0);
     lab->deadline.data = lab;
     snprintf(lab->tls_address, sizeof lab->tls_address, "tls+tcp://127.0.0.1:0");
-    snprintf(lab->enrol_dir, sizeof lab->enrol_dir, "%s/enrolled", lab->dir);
+    snprintf(lab->enroll_dir, sizeof lab->enroll_dir, "%s/enrolled", lab->dir);
 }
 
 void lab_init(struct lab *lab, bool tls)
@@ -160,7 +160,7 @@ void lab_start_server(struct lab *lab)
         .handlers = {.arg = lab,
                      .on_hello = on_hello,
                      .on_request = on_request,
-                     .on_enrol = on_enrol,
+                     .on_enroll = on_enroll,
                      .on_gone = on_gone,
                      .on_refused = on_refused},
     };
@@ -306,42 +306,42 @@ void lab_poll(struct lab_client *c)
 
 /* ---- enrolling ----------------------------------------------------------------------------------------- */
 
-struct enrolment {
-    struct link_enrol_options options;
+struct enrollment {
+    struct link_enroll_options options;
     struct err_detail *d;
     enum err result;
     uv_async_t over;
     int done;
 };
 
-static void enrol_thread(void *arg)
+static void enroll_thread(void *arg)
 {
-    struct enrolment *x = arg;
-    x->result = link_enrol(&x->options, x->d);
+    struct enrollment *x = arg;
+    x->result = link_enroll(&x->options, x->d);
     uv_async_send(&x->over);
 }
 
 static void on_enrolled(uv_async_t *async)
 {
-    struct enrolment *x = async->data;
+    struct enrollment *x = async->data;
     x->done = 1;
 }
 
-enum err lab_enrol(struct lab *lab, const char *name, const char *token, struct err_detail *d)
+enum err lab_enroll(struct lab *lab, const char *name, const char *token, struct err_detail *d)
 {
     char own_token[IDENTITY_TOKEN_BYTES_MAX], secret[64];
     assert_int_equal(identity_make_token(lab->identity.ca_pem, own_token, secret, d), ERR_OK);
-    struct enrolment x = {.options = {.address = lab_tls_address(lab),
-                                      .token = token != NULL ? token : own_token,
-                                      .name = name,
-                                      .role = MSG_ROLE_AGENT,
-                                      .dir = lab->enrol_dir,
-                                      .timeout_ns = 5 * NS_PER_S},
-                          .d = d};
+    struct enrollment x = {.options = {.address = lab_tls_address(lab),
+                                       .token = token != NULL ? token : own_token,
+                                       .name = name,
+                                       .role = MSG_ROLE_AGENT,
+                                       .dir = lab->enroll_dir,
+                                       .timeout_ns = 5 * NS_PER_S},
+                           .d = d};
     uv_thread_t thread;
     assert_int_equal(uv_async_init(&lab->loop, &x.over, on_enrolled), 0);
     x.over.data = &x;
-    assert_int_equal(uv_thread_create(&thread, enrol_thread, &x), 0);
+    assert_int_equal(uv_thread_create(&thread, enroll_thread, &x), 0);
     lab_wait(lab, &x.done, 1);
     uv_thread_join(&thread);
     uv_close((uv_handle_t *)&x.over, NULL);

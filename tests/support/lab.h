@@ -4,7 +4,7 @@
  * A laboratory for link tests: a directory with a CA, a server on ipc and TLS that answers polls and pushes,
  * clients, and a loop that runs until something has happened or a deadline passes. One thread.
  */
-#include "proto/link.h"
+#include "proto/link/link.h"
 
 struct lab_client {
     struct lab *lab;
@@ -39,9 +39,9 @@ struct lab {
     char refused_why[256];
     int requests;
     int enrolled;
-    enum err hello_code; /* what on_hello answers */
-    enum err enrol_code; /* what on_enrol answers */
-    char enrol_dir[96];
+    enum err hello_code;  /* what on_hello answers */
+    enum err enroll_code; /* what on_enroll answers */
+    char enroll_dir[96];
     char tls_address[64];        /* the port stays the same when the server is started again */
     uint64_t connect_timeout_ns; /* of clients to come */
     bool hold;                   /* keep requests instead of answering */
@@ -59,8 +59,8 @@ void lab_fini(struct lab *lab);
 void lab_stop_server(struct lab *lab);
 void lab_start_server(struct lab *lab);
 
-/* link_enrol on a thread of its own, with a good token or this one. Stores in lab->enrol_dir. */
-enum err lab_enrol(struct lab *lab, const char *name, const char *token, struct err_detail *d);
+/* link_enroll on a thread of its own, with a good token or this one. Stores in lab->enroll_dir. */
+enum err lab_enroll(struct lab *lab, const char *name, const char *token, struct err_detail *d);
 
 /* Runs the loop until `*counter` is at least `value`; fails the test after ten seconds. */
 void lab_wait_at(struct lab *lab, const int *counter, int value, const char *file, int line);

@@ -118,7 +118,7 @@ lab_controller() {
 lab_enroll() {
     token=$(sb token agent) || fail "no token"
     lab_on "$2" "$bin/splitbench-agent" enroll tls+tcp://10.77.0.1:7411 "$token" --name "$1" \
-        --identity "$lab/$1.id" >"$lab/$1.enroll.log" 2>&1 || fail "$1 cannot enrol"
+        --identity "$lab/$1.id" >"$lab/$1.enroll.log" 2>&1 || fail "$1 cannot enroll"
 }
 
 # lab_agent NAME SPACE LABEL [OPTION...]: its pid is in $spawned.

@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "proto/nng_faults.h"
+#include "proto/link/nng_faults/faults.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -100,10 +100,10 @@ static void on_request(void *arg, struct link_peer *peer, const struct msg *msg,
         link_refuse(&request, ERR_UNSUPPORTED, "not in this test");
 }
 
-static void on_enrol(void *arg, const struct msg_enrol *enrol, struct link_request *request)
+static void on_enroll(void *arg, const struct msg_enroll *enroll, struct link_request *request)
 {
     (void)arg;
-    (void)enrol;
+    (void)enroll;
     link_refuse(&request, ERR_DENIED, "not in this test");
 }
 
@@ -138,7 +138,7 @@ void mini_init(struct mini *m, uv_loop_t *loop, const char *address)
                                                                .handlers = {.arg = m,
                                                                             .on_hello = on_hello,
                                                                             .on_request = on_request,
-                                                                            .on_enrol = on_enrol,
+                                                                            .on_enroll = on_enroll,
                                                                             .on_gone = on_gone,
                                                                             .on_refused = on_refused}},
                                  &m->server, &d);

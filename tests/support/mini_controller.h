@@ -4,7 +4,7 @@
  * The controller's end of the wire for tests of the agent: a real link_server over ipc that holds polls,
  * hands out commands and keeps events, without jobs or a store. Owned by the test; on its loop.
  */
-#include "proto/link.h"
+#include "proto/link/link.h"
 
 struct mini_event {
     uint64_t incarnation;

@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "proto/link_nng.h"
+#include "proto/link/link_nng.h"
 #include "tests/support/raw_peer.h"
 
 #include <nng/protocol/reqrep0/rep.h>

@@ -1,11 +1,11 @@
 #ifndef TESTS_SUPPORT_NNG_REPRODUCERS_H
 #define TESTS_SUPPORT_NNG_REPRODUCERS_H
 /*
- * The smallest program against nng alone that shows a fault of proto/nng_faults.h. Each is for a process of
- * its own: it leaves threads and sockets behind, and with the fault it may hang or abort. What it needs
- * itself and does not get ends the process with status REPRODUCER_BROKEN.
+ * The smallest program against nng alone that shows a fault of proto/link/nng_faults/faults.h. Each is for a
+ * process of its own: it leaves threads and sockets behind, and with the fault it may hang or abort. What it
+ * needs itself and does not get ends the process with status REPRODUCER_BROKEN.
  */
-#include "proto/identity.h"
+#include "proto/identity/identity.h"
 
 #define REPRODUCER_BROKEN 3
 

@@ -1,7 +1,7 @@
 #include "tests/support/odd_cert.h"
 
 #include "common/mem.h"
-#include "proto/x509.h"
+#include "proto/identity/x509.h"
 
 // clang-format off
 #include <setjmp.h>

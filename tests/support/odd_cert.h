@@ -1,10 +1,10 @@
 #ifndef TESTS_SUPPORT_ODD_CERT_H
 #define TESTS_SUPPORT_ODD_CERT_H
 /*
- * Keys, requests and certificates that proto/x509.h never makes, so that tests can offer them. For cmocka
- * tests; what goes wrong here fails the running one. Returned texts are PEM and the caller's.
+ * Keys, requests and certificates that proto/identity/x509.h never makes, so that tests can offer them. For
+ * cmocka tests; what goes wrong here fails the running one. Returned texts are PEM and the caller's.
  */
-#include "proto/identity.h"
+#include "proto/identity/identity.h"
 
 #include <openssl/types.h>
 

@@ -19,7 +19,7 @@
 
 char *old_lab_read(const char *name)
 {
-    char text[IDENTITY_PEM_BYTES_MAX];
+    char text[MSG_PEM_BYTES_MAX];
     char *path = mem_printf(PLACE "%s", name);
     FILE *f = fopen(path, "r");
     if (f == NULL)

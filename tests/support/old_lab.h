@@ -4,7 +4,7 @@
  * The lab in tests/unit/data/lab_mbedtls: what a controller and its parties hold that were made before
  * OpenSSL. For cmocka tests that run in the tree's root; no state.
  */
-#include "proto/identity.h"
+#include "proto/identity/identity.h"
 
 /* A file's text; the caller's. */
 char *old_lab_read(const char *name);

@@ -1,8 +1,8 @@
 #include "tests/support/raw_peer.h"
 
 #include "common/mem.h"
-#include "proto/codec.h"
-#include "proto/x509.h"
+#include "proto/identity/x509.h"
+#include "proto/msg/codec.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -4,7 +4,7 @@
  * A peer that keeps no rules: bytes by hand over a socket, with or without TLS, framed as nng does (SP
  * header, length, request number) or not at all. Blocking, with a time limit; one thread; owned by the test.
  */
-#include "proto/identity.h"
+#include "proto/identity/identity.h"
 
 struct raw_peer;
 

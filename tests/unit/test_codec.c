@@ -1,8 +1,8 @@
-#include "proto/codec.h"
+#include "proto/msg/codec.h"
 
 #include "common/mem.h"
-#include "proto/schema.h"
-#include "proto/text.h"
+#include "proto/msg/schema.h"
+#include "proto/msg/text.h"
 #include "tests/support/fill.h"
 
 // clang-format off

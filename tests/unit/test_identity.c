@@ -1,4 +1,4 @@
-#include "proto/identity.h"
+#include "proto/identity/identity.h"
 
 #include "common/clock.h"
 #include "common/mem.h"
@@ -142,7 +142,7 @@ static void files(void **state)
     free(key);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    for (unsigned i = 0; i <= IDENTITY_PEM_BYTES_MAX; i++)
+    for (unsigned i = 0; i <= MSG_PEM_BYTES_MAX; i++)
         fputc('x', f);
     fclose(f);
     assert_int_equal(identity_load(dir, &back, &d), ERR_TOO_BIG);

@@ -1,7 +1,7 @@
-#include "controller/job_spec.h"
+#include "controller/job/job_spec.h"
 
 #include "common/mem.h"
-#include "controller/job.h"
+#include "controller/job/job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

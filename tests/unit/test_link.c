@@ -372,9 +372,9 @@ static void enrolling(void **state)
     struct identity id;
     struct lab_client c;
     lab_init(&lab, true);
-    assert_int_equal(lab_enrol(&lab, "a7", NULL, &d), ERR_OK);
+    assert_int_equal(lab_enroll(&lab, "a7", NULL, &d), ERR_OK);
     assert_int_equal(lab.enrolled, 1);
-    assert_int_equal(identity_load(lab.enrol_dir, &id, &d), ERR_OK);
+    assert_int_equal(identity_load(lab.enroll_dir, &id, &d), ERR_OK);
     lab_connect(&lab, &c, lab_tls_address(&lab), &id, MSG_ROLE_AGENT, "a7");
     lab_wait(&lab, &c.ups, 1);
     lab_disconnect(&c);
@@ -389,10 +389,10 @@ static void enrolling_with_a_used_token(void **state)
     struct identity id;
     struct err_detail d = {.text = ""};
     lab_init(&lab, true);
-    lab.enrol_code = ERR_DENIED;
-    assert_int_equal(lab_enrol(&lab, "a7", NULL, &d), ERR_DENIED);
+    lab.enroll_code = ERR_DENIED;
+    assert_int_equal(lab_enroll(&lab, "a7", NULL, &d), ERR_DENIED);
     assert_non_null(strstr(d.text, "token was used"));
-    assert_int_equal(identity_load(lab.enrol_dir, &id, &d), ERR_NOT_FOUND); /* nothing is left */
+    assert_int_equal(identity_load(lab.enroll_dir, &id, &d), ERR_NOT_FOUND); /* nothing is left */
     lab_fini(&lab);
 }
 
@@ -405,7 +405,7 @@ static void enrolling_with_the_wrong_lab(void **state)
     lab_init(&lab, true);
     lab_init(&other, true);
     assert_int_equal(identity_make_token(other.identity.ca_pem, token, secret, &d), ERR_OK);
-    assert_int_equal(lab_enrol(&lab, "a7", token, &d), ERR_DENIED);
+    assert_int_equal(lab_enroll(&lab, "a7", token, &d), ERR_DENIED);
     assert_non_null(strstr(d.text, "not the controller that made this token"));
     assert_int_equal(lab.enrolled, 0); /* the token did not travel */
     lab_fini(&other);

@@ -1,6 +1,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
-#include "proto/nng_faults.h"
+#include "proto/link/nng_faults/faults.h"
 #include "tests/support/nng_reproducers.h"
 #include "tests/support/scratch.h"
 
@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 /*
- * Does the nng that runs have the faults that proto/nng_faults.h says of the one we were compiled against?
- * One that it has, and that nothing bends around, fails; so does one that is bent around and certainly gone.
- * Each is tried in a process of its own, since it may hang or abort. Linked without proto/nng_sendmsg.c,
- * which would hide a fault from its reproducer.
+ * Does the nng that runs have the faults that proto/link/nng_faults/faults.h says of the one we were compiled
+ * against? One that it has, and that nothing bends around, fails; so does one that is bent around and
+ * certainly gone. Each is tried in a process of its own, since it may hang or abort. Linked without
+ * proto/link/nng_faults/sendmsg.c, which would hide a fault from its reproducer.
  */
 
 struct fault {

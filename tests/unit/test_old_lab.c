@@ -1,4 +1,4 @@
-#include "proto/x509.h"
+#include "proto/identity/x509.h"
 
 #include "common/base64.h"
 #include "common/clock.h"
@@ -60,8 +60,8 @@ static void directories(void **state)
     lab_init_old(&lab);
     old_lab_party("agent", &agent);
     assert_int_equal(identity_create_lab(lab.ca_dir, &d), ERR_EXISTS);
-    assert_int_equal(identity_store(lab.enrol_dir, &agent, &d), ERR_OK);
-    assert_int_equal(identity_load(lab.enrol_dir, &back, &d), ERR_OK);
+    assert_int_equal(identity_store(lab.enroll_dir, &agent, &d), ERR_OK);
+    assert_int_equal(identity_load(lab.enroll_dir, &back, &d), ERR_OK);
     assert_string_equal(back.key_pem, agent.key_pem);
     identity_fini(&back);
     identity_fini(&agent);
@@ -111,7 +111,7 @@ static void expect_session(struct lab *lab, const struct identity *id, enum msg_
     assert_int_equal(lab->refused, 0);
 }
 
-/* Agents and an operator of before, one that has a certificate since now, and one that enrols. */
+/* Agents and an operator of before, one that has a certificate since now, and one that enrolls. */
 static void expect_everybody(struct lab *lab)
 {
     struct identity agent, operator, young;
@@ -122,7 +122,7 @@ static void expect_everybody(struct lab *lab)
     expect_session(lab, &agent, MSG_ROLE_AGENT, "old-agent");
     expect_session(lab, &operator, MSG_ROLE_OPERATOR, "old-operator");
     expect_session(lab, &young, MSG_ROLE_AGENT, "young");
-    assert_int_equal(lab_enrol(lab, "a7", NULL, &d), ERR_OK);
+    assert_int_equal(lab_enroll(lab, "a7", NULL, &d), ERR_OK);
     identity_fini(&agent);
     identity_fini(&operator);
     identity_fini(&young);

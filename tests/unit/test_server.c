@@ -1,5 +1,5 @@
 /* An operator and an agent at a real controller, over ipc. */
-#include "controller/server.h"
+#include "controller/daemon/server.h"
 
 #include "common/clock.h"
 #include "common/json.h"

@@ -1,4 +1,4 @@
-#include "proto/session.h"
+#include "proto/link/session.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 static bool expected(enum msg_role role, enum session_state state, enum msg_kind kind)
 {
     if (role == MSG_ROLE_NONE)
-        return state == SESSION_NEW && (kind == MSG_HELLO || kind == MSG_CA_ASK || kind == MSG_ENROL);
+        return state == SESSION_NEW && (kind == MSG_HELLO || kind == MSG_CA_ASK || kind == MSG_ENROLL);
     if (role == MSG_ROLE_AGENT || role == MSG_ROLE_OPERATOR) {
         if (state == SESSION_CHALLENGED)
             return kind == MSG_PROOF;

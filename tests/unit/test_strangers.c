@@ -1,6 +1,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
-#include "proto/x509.h"
+#include "proto/identity/x509.h"
 #include "tests/support/lab.h"
 #include "tests/support/raw_peer.h"
 

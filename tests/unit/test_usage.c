@@ -1,7 +1,7 @@
 /* Counters of a tree on recorded /proc and cgroup directories, and who descends from whom. */
-#include "agent/process/fields.h"
 #include "agent/process/procstat.h"
-#include "agent/telemetry/usage.h"
+#include "agent/process/usage.h"
+#include "agent/telemetry/fields.h"
 #include "common/clock.h"
 #include "common/mem.h"
 

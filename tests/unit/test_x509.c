@@ -1,4 +1,4 @@
-#include "proto/x509.h"
+#include "proto/identity/x509.h"
 
 #include "common/clock.h"
 #include "common/mem.h"
@@ -38,7 +38,7 @@ struct stand {
 
 static char *read_text(const char *path)
 {
-    char text[IDENTITY_PEM_BYTES_MAX];
+    char text[MSG_PEM_BYTES_MAX];
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     size_t len = fread(text, 1, sizeof text, f);
@@ -203,7 +203,7 @@ static void bad_ones(void **state)
         const char *why;
     } cases[] = {
         {"expired.pem", issue(s, "a1", X509_USE_CLIENT, now - 2 * HOUR_NS, now - HOUR_NS),
-         "has expired: enrol again"},
+         "has expired: enroll again"},
         {"future.pem", issue(s, "a1", X509_USE_CLIENT, now + HOUR_NS, now + 2 * HOUR_NS),
          "not valid yet: check the clocks"},
         {"foreign.pem", issue_foreign(s), "not of this lab"},
@@ -316,9 +316,9 @@ static void one_block_of_pem(void **state)
     const char *body = strchr(cert, '\n') + 1;
     check(ca, mem_printf("Subject: a1\n\n%s", cert), NULL, NULL);
     check(ca, mem_printf("%s \t\r\n\n", cert), NULL, NULL);
-    check(ca, mem_printf("%s%*s", cert, (int)(IDENTITY_PEM_BYTES_MAX - strlen(cert)), ""), NULL, NULL);
-    check(ca, mem_printf("%s%*s", cert, (int)(IDENTITY_PEM_BYTES_MAX + 1 - strlen(cert)), ""),
-          "more than 8192", NULL);
+    check(ca, mem_printf("%s%*s", cert, (int)(MSG_PEM_BYTES_MAX - strlen(cert)), ""), NULL, NULL);
+    check(ca, mem_printf("%s%*s", cert, (int)(MSG_PEM_BYTES_MAX + 1 - strlen(cert)), ""), "more than 8192",
+          NULL);
     check(ca, mem_printf("%s%s", cert, ca), "more than one", NULL);
     check(ca, mem_printf("%sx", cert), "other text after it", NULL);
     check(ca, mem_printf("%s%s", csr, cert), "another kind of PEM block", NULL);

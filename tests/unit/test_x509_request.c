@@ -1,4 +1,4 @@
-#include "proto/x509.h"
+#include "proto/identity/x509.h"
 
 #include "common/clock.h"
 #include "common/mem.h"

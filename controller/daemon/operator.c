@@ -1,0 +1,522 @@
+/* What operators ask: submit, send files, watch, ask. Slow parts run at the worker's. */
+#include "common/blobs.h"
+#include "common/clock.h"
+#include "common/json_write.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "controller/daemon/server_inner.h"
+#include "controller/report/report.h"
+#include "controller/run/run.h"
+#include "controller/view/status.h"
+
+#define ANSWER_BYTES_MAX (64u * 1024u * 1024u)
+
+struct operator_work {
+    struct server *server;
+    uint64_t peer; /* id */
+    char *who;     /* for log and history */
+    struct link_request *request;
+    struct msg question; /* a copy */
+    void (*answer)(struct operator_work *w);
+    enum err err;
+    struct err_detail detail;
+    /* Results, by what was asked. */
+    struct job_spec *spec; /* to be made alive */
+    struct msg_files_missing missing;
+    uint64_t have_bytes;
+    struct store_job job;
+    struct msg_strings lines;
+    struct msg_strings waits; /* taken when the question came */
+    char *text;
+    size_t text_len;
+};
+
+void operator_answer_fini(struct server_answer *a)
+{
+    free(a->job);
+    free(a->arg);
+    free(a->text);
+    *a = (struct server_answer){0};
+}
+
+static void work_free(struct operator_work *w)
+{
+    msg_fini(&w->question);
+    job_spec_free(w->spec);
+    free(w->missing.items);
+    store_job_fini(&w->job);
+    mem_free_strings(&w->lines.items, &w->lines.count);
+    mem_free_strings(&w->waits.items, &w->waits.count);
+    free(w->text);
+    free(w->who);
+    free(w);
+}
+
+/* ---- SUBMIT -------------------------------------------------------------------------------------- */
+
+static enum err find_missing(struct operator_work *w, struct err_detail *d)
+{
+    const struct msg_files *files = &w->question.u.submit.files;
+    struct blobs *blobs = NULL;
+    enum err e = blobs_open(w->server->blob_dir, SERVER_BLOB_BYTES, &blobs, d);
+    if (e != ERR_OK)
+        return e;
+    w->missing.items = mem_zalloc(files->count + 1, sizeof(*w->missing.items));
+    for (size_t i = 0; i < files->count; i++) {
+        uint64_t have = blobs_have(blobs, files->items[i].hash, files->items[i].size_bytes);
+        /* Whole and empty look the same for an empty file: those are written here. */
+        if (files->items[i].size_bytes == 0) {
+            e = blobs_write(blobs, files->items[i].hash, 0, 0, "", 0, &have, d);
+            if (e != ERR_OK)
+                break;
+            continue;
+        }
+        if (have == files->items[i].size_bytes)
+            continue;
+        struct msg_missing *m = &w->missing.items[w->missing.count++];
+        memcpy(m->hash, files->items[i].hash, MSG_HASH_BYTES);
+        m->have_bytes = have;
+    }
+    blobs_free(blobs);
+    return e;
+}
+
+/* True when the same job stands in the store already: the answer to its first SUBMIT was lost. */
+static bool is_repeated(struct store *store, const struct job_spec *spec, enum err *e, struct err_detail *d)
+{
+    struct store_job old = {0};
+    *e = store_get_job(store, spec->id, &old, d);
+    if (*e == ERR_NOT_FOUND) {
+        *e = ERR_OK;
+        return false;
+    }
+    bool same = *e == ERR_OK && old.mode == spec->mode &&
+                strcmp(old.experiment_json, spec->experiment->resolved_json) == 0;
+    if (*e == ERR_OK && !same)
+        *e = err_set(d, ERR_EXISTS, "there is another job '%s' already; choose another id", spec->id);
+    store_job_fini(&old);
+    return same;
+}
+
+static enum err submit(struct operator_work *w, struct store *store, struct err_detail *d)
+{
+    struct job_spec *spec = NULL;
+    struct store_job row;
+    const struct msg_submit *m = &w->question.u.submit;
+    enum err e = job_spec_from_submit(m, &spec, d);
+    if (e != ERR_OK)
+        return e;
+    if (is_repeated(store, spec, &e, d) || e != ERR_OK)
+        goto out;
+    e = find_missing(w, d);
+    if (e != ERR_OK || w->missing.count > 0)
+        goto out;
+    e = job_spec_store_files(spec, w->server->o.state_dir, d);
+    if (e != ERR_OK)
+        goto out;
+    job_spec_row(spec, &row);
+    e = store_add_job(store, &row, d);
+    if (e == ERR_OK) {
+        w->spec = spec;
+        spec = NULL;
+    }
+out:
+    job_spec_free(spec);
+    return e;
+}
+
+static void work_submit(struct store *store, void *arg)
+{
+    struct operator_work *w = arg;
+    w->err = submit(w, store, &w->detail);
+}
+
+static void answer_submit(struct operator_work *w)
+{
+    struct msg m;
+    if (w->spec != NULL) {
+        log_info("job_queued", "job=%s by=%s", w->spec->id, w->who);
+        w->err = job_table_add(w->server->jobs, &w->spec, &w->detail);
+    }
+    if (w->err != ERR_OK) {
+        link_refuse(&w->request, w->err, "%s", w->detail.text);
+        return;
+    }
+    msg_init(&m, MSG_SUBMITTED);
+    m.u.submitted.missing = w->missing;
+    link_answer(&w->request, &m);
+}
+
+/* ---- BLOB ---------------------------------------------------------------------------------------- */
+
+static enum err take_blob(struct operator_work *w, struct err_detail *d)
+{
+    const struct msg_blob *m = &w->question.u.blob;
+    struct blobs *blobs = NULL;
+    if (m->size_bytes > LIMIT_FILE_BYTES)
+        return err_set(d, ERR_TOO_BIG, "a file may have %llu bytes", LIMIT_FILE_BYTES);
+    enum err e = blobs_open(w->server->blob_dir, SERVER_BLOB_BYTES, &blobs, d);
+    if (e != ERR_OK)
+        return e;
+    if (m->offset == 0)
+        e = blobs_make_room(blobs, NULL, 0, m->size_bytes, d);
+    if (e == ERR_OK)
+        e = blobs_write(blobs, m->hash, m->size_bytes, m->offset, m->data.data, m->data.len, &w->have_bytes,
+                        d);
+    blobs_free(blobs);
+    return e;
+}
+
+static void work_blob(struct store *store, void *arg)
+{
+    struct operator_work *w = arg;
+    (void)store;
+    w->err = take_blob(w, &w->detail);
+}
+
+static void answer_blob(struct operator_work *w)
+{
+    struct msg m;
+    if (w->err != ERR_OK) {
+        link_refuse(&w->request, w->err, "%s", w->detail.text);
+        return;
+    }
+    msg_init(&m, MSG_BLOB_TAKEN);
+    m.u.blob_taken.have_bytes = w->have_bytes;
+    link_answer(&w->request, &m);
+}
+
+/* ---- WATCH --------------------------------------------------------------------------------------- */
+
+static void work_watch(struct store *store, void *arg)
+{
+    struct operator_work *w = arg;
+    const struct msg_watch *m = &w->question.u.watch;
+    /* The state first: a job that has ended has said all its lines. */
+    w->err = store_get_job(store, msg_text(m->job), &w->job, &w->detail);
+    if (w->err == ERR_OK)
+        w->err = store_get_lines(store, w->job.id, m->after_line, MSG_LINES_MAX, &w->lines, &w->detail);
+}
+
+static void answer_watch(struct operator_work *w)
+{
+    struct msg m;
+    struct channel_view view = {0};
+    if (w->err != ERR_OK) {
+        link_refuse(&w->request, w->err, "%s", w->detail.text);
+        return;
+    }
+    bool live = job_table_view(w->server->jobs, w->job.id, &view);
+    msg_init(&m, MSG_WATCHED);
+    struct msg_watched *out = &m.u.watched;
+    out->state = (char *)(uintptr_t)store_job_state_name(w->job.state);
+    out->cause = w->job.cause;
+    out->exit_code = w->job.exit_code;
+    out->windows_done = w->job.windows_done;
+    out->windows_total = w->job.windows_total;
+    out->doing = live ? view.doing : NULL;
+    out->remaining_ns = live ? channel_view_left_ns(&view, clock_now_ns()) : 0;
+    out->ok_per_s = live ? view.ok_per_s : 0;
+    out->next_line = w->question.u.watch.after_line + w->lines.count;
+    out->lines = w->lines;
+    const char *waits =
+        w->job.state == STORE_JOB_QUEUED ? job_table_waits_for(w->server->jobs, w->job.id) : NULL;
+    if (waits != NULL)
+        out->cause = (char *)(uintptr_t)waits;
+    const struct run_outcome *unstored = job_table_unstored(w->server->jobs, w->job.id);
+    if (unstored != NULL) {
+        out->state = (char *)(uintptr_t)store_job_state_name(unstored->state);
+        out->cause = (char *)(uintptr_t)unstored->cause;
+        out->exit_code = unstored->exit_code;
+    }
+    link_answer(&w->request, &m);
+}
+
+/* ---- RESUME -------------------------------------------------------------------------------------- */
+
+static enum err resume(struct operator_work *w, struct store *store, struct err_detail *d)
+{
+    struct job_spec *spec = NULL;
+    const char *id = msg_text(w->question.u.ask.job);
+    enum err e = store_get_job(store, id, &w->job, d);
+    if (e != ERR_OK)
+        return e;
+    if (w->job.state != STORE_JOB_FAILED && w->job.state != STORE_JOB_CANCELLED)
+        return err_set(d, ERR_NOT_NOW, "job '%s' is %s; only a failed or cancelled one can be resumed", id,
+                       store_job_state_name(w->job.state));
+    e = job_spec_from_store(&w->job, w->server->o.state_dir, &spec, d);
+    if (e != ERR_OK)
+        return e;
+    e = store_set_job_state(store, id, STORE_JOB_QUEUED, "", 0, d);
+    if (e == ERR_OK) {
+        w->spec = spec;
+        spec = NULL;
+    }
+    job_spec_free(spec);
+    return e;
+}
+
+/* ---- ASK ----------------------------------------------------------------------------------------- */
+
+/* "" means the newest job. */
+static enum err pick_job(struct operator_work *w, struct store *store, char **id, struct err_detail *d)
+{
+    struct store_job *jobs = NULL;
+    size_t count = 0;
+    const char *asked = msg_text(w->question.u.ask.job);
+    if (asked[0] != '\0') {
+        *id = mem_strdup(asked);
+        return ERR_OK;
+    }
+    enum err e = store_list_jobs(store, &jobs, &count, d);
+    if (e != ERR_OK)
+        return e;
+    if (count > 0)
+        *id = mem_strdup(jobs[0].id);
+    else
+        e = err_set(d, ERR_NOT_FOUND, "there is no job yet");
+    for (size_t i = 0; i < count; i++)
+        store_job_fini(&jobs[i]);
+    free(jobs);
+    return e;
+}
+
+static enum err write_report(struct operator_work *w, struct store *store, struct buf *out,
+                             struct err_detail *d)
+{
+    const struct msg_ask *m = &w->question.u.ask;
+    struct report *report = NULL;
+    char *id = NULL;
+    enum err e = pick_job(w, store, &id, d);
+    if (e == ERR_OK)
+        e = report_build(store, id, &report, d);
+    free(id);
+    if (e != ERR_OK)
+        return e;
+    unsigned width = m->number >= 80 && m->number <= 1000 ? (unsigned)m->number : 80;
+    e = m->kind == MSG_ASK_REPORT_JSON ? report_write_json(report, out)
+                                       : report_write_text(report, width, out);
+    report_free(report);
+    return e == ERR_OK ? ERR_OK : err_set(d, e, "the report is larger than %u bytes", ANSWER_BYTES_MAX);
+}
+
+static enum err ask(struct operator_work *w, struct store *store, struct buf *out, struct err_detail *d)
+{
+    const struct msg_ask *m = &w->question.u.ask;
+    char *text = NULL;
+    enum err e = ERR_OK;
+    switch (m->kind) {
+    case MSG_ASK_STATUS:
+        return status_write_json(store, msg_text(m->job), &w->waits, out, d);
+    case MSG_ASK_REPORT_JSON:
+    case MSG_ASK_REPORT_TEXT:
+        return write_report(w, store, out, d);
+    case MSG_ASK_RESUME:
+        return resume(w, store, d);
+    case MSG_ASK_TOKEN:
+        e = server_make_token(w->server, store, msg_text(m->arg), m->number, &text, d);
+        if (e == ERR_OK)
+            e = buf_append_text(out, text);
+        free(text);
+        return e;
+    case MSG_ASK_REVOKE:
+        return store_revoke(store, msg_text(m->arg), d);
+    case MSG_ASK_HOSTS:
+    case MSG_ASK_CANCEL:
+    case MSG_ASK_COUNT:
+        break;
+    }
+    return err_set(d, ERR_UNSUPPORTED, "this is not asked of the store");
+}
+
+static void work_ask(struct store *store, void *arg)
+{
+    struct operator_work *w = arg;
+    struct buf out;
+    buf_init(&out, ANSWER_BYTES_MAX);
+    w->err = ask(w, store, &out, &w->detail);
+    w->text_len = out.len;
+    w->text = buf_take(&out);
+    buf_fini(&out);
+}
+
+/* A piece of the text; the rest is kept with the peer and read with higher offsets. */
+static void answer_piece(struct link_request **request, const char *text, size_t len, uint64_t offset)
+{
+    struct msg m;
+    size_t from = offset < len ? (size_t)offset : len;
+    size_t piece = len - from < LIMIT_CHUNK_BYTES ? len - from : LIMIT_CHUNK_BYTES;
+    /* Not in the middle of a character. */
+    while (piece > 0 && from + piece < len && ((unsigned char)text[from + piece] & 0xc0) == 0x80)
+        piece--;
+    msg_init(&m, MSG_ANSWER);
+    m.u.answer.text = mem_strndup(text + from, piece);
+    m.u.answer.total_bytes = len;
+    link_answer(request, &m);
+    msg_fini(&m);
+}
+
+static void answer_ask(struct operator_work *w)
+{
+    struct msg_ask *m = &w->question.u.ask;
+    if (w->spec != NULL) {
+        log_info("job_resumed", "job=%s by=%s", w->spec->id, w->who);
+        w->err = job_table_add(w->server->jobs, &w->spec, &w->detail);
+    }
+    if (w->err != ERR_OK) {
+        link_refuse(&w->request, w->err, "%s", w->detail.text);
+        return;
+    }
+    if (m->kind == MSG_ASK_REVOKE) {
+        log_info("revoked", "name=%s by=%s", msg_text(m->arg), w->who);
+        char cause[512];
+        snprintf(cause, sizeof(cause), "agent '%.200s' was revoked by '%.200s'", msg_text(m->arg), w->who);
+        fleet_revoke(w->server->fleet, msg_text(m->arg), cause);
+        server_drop_peers(w->server, msg_text(m->arg), "its certificate was revoked");
+    }
+    answer_piece(&w->request, w->text, w->text_len, m->offset);
+    struct server_peer *peer = server_find_peer(w->server, w->peer);
+    if (peer == NULL || w->text_len <= LIMIT_CHUNK_BYTES)
+        return;
+    operator_answer_fini(&peer->answer);
+    peer->answer = (struct server_answer){.kind = m->kind,
+                                          .job = mem_strdup(msg_text(m->job)),
+                                          .arg = mem_strdup(msg_text(m->arg)),
+                                          .text = w->text,
+                                          .len = w->text_len};
+    w->text = NULL;
+}
+
+/* ---- HOSTS and CANCEL: from the loop's own knowledge ----------------------------------------------- */
+
+static void write_labels(struct json_writer *w, const struct msg_host *facts)
+{
+    json_write_object(w, "labels");
+    for (size_t i = 0; i < facts->labels.count; i++) {
+        const char *text = facts->labels.items[i], *equals = strchr(text, '=');
+        char *key = equals ? mem_strndup(text, (size_t)(equals - text)) : mem_strdup(text);
+        json_write_string(w, key, equals ? equals + 1 : "");
+        free(key);
+    }
+    json_write_close(w);
+}
+
+static enum err write_hosts(const struct server *s, struct buf *out)
+{
+    struct json_writer w;
+    json_write_init(&w, out, 0);
+    json_write_object(&w, NULL);
+    json_write_string(&w, "format", "splitbench-hosts/1");
+    json_write_array(&w, "hosts");
+    for (size_t i = 0; i < fleet_count(s->fleet); i++) {
+        struct fleet_info a;
+        fleet_get(s->fleet, i, &a);
+        json_write_object(&w, NULL);
+        json_write_string(&w, "name", a.name);
+        json_write_bool(&w, "connected", a.connected);
+        json_write_string(&w, "state", fleet_state_name(a.state));
+        json_write_string(&w, "job", msg_text(a.job)[0] != '\0' ? a.job : NULL);
+        json_write_string(&w, "address", msg_text(a.facts->address)[0] ? a.facts->address : a.address);
+        json_write_string(&w, "hostname", msg_text(a.facts->hostname));
+        json_write_string(&w, "boot_id", msg_text(a.facts->boot_id));
+        json_write_string(&w, "cpu_model", msg_text(a.facts->cpu_model));
+        json_write_u64(&w, "cpus", a.facts->cpus);
+        json_write_u64(&w, "memory_bytes", a.facts->memory_bytes);
+        json_write_string(&w, "kernel", msg_text(a.facts->kernel));
+        json_write_string(&w, "os", msg_text(a.facts->os));
+        json_write_string(&w, "build", a.build);
+        json_write_string(&w, "libraries", msg_text(a.facts->libraries)[0] ? a.facts->libraries : NULL);
+        write_labels(&w, a.facts);
+        json_write_close(&w);
+    }
+    json_write_close(&w);
+    json_write_close(&w);
+    return json_write_end(&w);
+}
+
+static void answer_hosts(struct server *s, const struct msg_ask *m, struct link_request **request)
+{
+    struct buf out;
+    buf_init(&out, ANSWER_BYTES_MAX);
+    enum err e = write_hosts(s, &out);
+    if (e == ERR_OK)
+        answer_piece(request, out.data, out.len, m->offset);
+    else
+        link_refuse(request, e, "the list of hosts is too long");
+    buf_fini(&out);
+}
+
+static void answer_cancel(struct server *s, const struct msg_ask *m, const char *who,
+                          struct link_request **request)
+{
+    struct err_detail d;
+    char cause[512];
+    snprintf(cause, sizeof(cause), "cancelled by '%s'", who);
+    enum err e = job_table_cancel(s->jobs, msg_text(m->job), cause, &d);
+    if (e != ERR_OK) {
+        link_refuse(request, e, "%s", d.text);
+        return;
+    }
+    log_info("job_cancel", "job=%s by=%s", m->job, who);
+    answer_piece(request, "", 0, 0);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------- */
+
+static void on_work_done(void *arg)
+{
+    struct operator_work *w = arg;
+    w->answer(w);
+    work_free(w);
+}
+
+struct operator_task { /* what the worker does for a kind of message, and how the loop answers then */
+    void (*work)(struct store *store, void *arg);
+    void (*answer)(struct operator_work *w);
+};
+static const struct operator_task task_submit = {work_submit, answer_submit};
+static const struct operator_task task_blob = {work_blob, answer_blob};
+static const struct operator_task task_watch = {work_watch, answer_watch};
+static const struct operator_task task_ask = {work_ask, answer_ask};
+
+static void give_to_worker(struct server *s, const struct server_peer *peer, const struct msg *m,
+                           struct link_request *request, const struct operator_task *task)
+{
+    struct operator_work *w = mem_zalloc(1, sizeof(*w));
+    w->server = s;
+    w->peer = peer->id;
+    w->who = mem_strdup(link_peer_name(peer->link));
+    w->request = request;
+    w->answer = task->answer;
+    msg_copy(&w->question, m);
+    if (m->kind == MSG_ASK && m->u.ask.kind == MSG_ASK_STATUS)
+        job_table_copy_waits(s->jobs, &w->waits);
+    store_worker_do(s->worker, task->work, on_work_done, w);
+}
+
+static bool is_kept(const struct server_answer *a, const struct msg_ask *m)
+{
+    return m->offset > 0 && a->text != NULL && a->kind == m->kind && strcmp(a->job, msg_text(m->job)) == 0 &&
+           strcmp(a->arg, msg_text(m->arg)) == 0;
+}
+
+void operator_handle(struct server *s, struct server_peer *peer, const struct msg *m,
+                     struct link_request *request)
+{
+    if (m->kind == MSG_SUBMIT)
+        give_to_worker(s, peer, m, request, &task_submit);
+    else if (m->kind == MSG_BLOB)
+        give_to_worker(s, peer, m, request, &task_blob);
+    else if (m->kind == MSG_WATCH)
+        give_to_worker(s, peer, m, request, &task_watch);
+    else if (m->kind != MSG_ASK)
+        link_refuse(&request, ERR_UNSUPPORTED, "operators do not send %s", msg_kind_name(m->kind));
+    else if (is_kept(&peer->answer, &m->u.ask))
+        answer_piece(&request, peer->answer.text, peer->answer.len, m->u.ask.offset);
+    else if (m->u.ask.kind == MSG_ASK_HOSTS)
+        answer_hosts(s, &m->u.ask, &request);
+    else if (m->u.ask.kind == MSG_ASK_CANCEL)
+        answer_cancel(s, &m->u.ask, link_peer_name(peer->link), &request);
+    else
+        give_to_worker(s, peer, m, request, &task_ask);
+}

@@ -1,0 +1,58 @@
+#ifndef CONTROLLER_DAEMON_SERVER_INNER_H
+#define CONTROLLER_DAEMON_SERVER_INNER_H
+/*
+ * What the files of the server share. Not for others.
+ */
+#include "controller/daemon/server.h"
+
+struct server_answer { /* the last long answer to an operator, read in pieces */
+    enum msg_ask_kind kind;
+    char *job;
+    char *arg;
+    char *text;
+    size_t len;
+};
+
+struct server_peer {
+    struct server_peer *next;
+    uint64_t id; /* a pointer may come again, this does not */
+    struct link_peer *link;
+    enum msg_role role;
+    struct fleet_agent *agent;
+    struct server_answer answer;
+};
+
+struct server {
+    struct server_options o;
+    char *blob_dir;
+    char own_boot_id[64];
+    uint64_t incarnation;
+    struct link_server *link;
+    struct fleet *fleet;
+    struct store_worker *worker;
+    struct job_table *jobs;
+    struct store *store; /* the loop's own, for reading only */
+    struct server_peer *peers;
+    uint64_t last_peer_id;
+    uv_timer_t tick;
+    bool closing;
+    void (*close_cb)(void *arg);
+    void *close_arg;
+};
+
+/* NULL when it has gone. */
+struct server_peer *server_find_peer(struct server *s, uint64_t id);
+void server_drop_peers(struct server *s, const char *name, const char *why);
+
+/* operator.c: answers one request of an operator, now or later. */
+void operator_handle(struct server *s, struct server_peer *peer, const struct msg *m,
+                     struct link_request *request);
+void operator_answer_fini(struct server_answer *a);
+
+/* enroll.c */
+void server_enroll(struct server *s, const struct msg_enroll *m, struct link_request *request);
+/* Blocking, for the worker: a fresh token's text (owned by the caller). */
+NODISCARD enum err server_make_token(struct server *s, struct store *store, const char *role,
+                                     uint64_t life_ns, char **text, struct err_detail *d);
+
+#endif

@@ -1,0 +1,254 @@
+#include "controller/job/job_spec.h"
+
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/sha256.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PROBLEMS_SHOWN  5u
+#define FILE_LINE_BYTES (LIMIT_PATH_BYTES + 128u)
+
+enum err job_id_check(const char *id, struct err_detail *d)
+{
+    size_t len = strlen(id);
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (len == 0 || len > LIMIT_NAME_BYTES || strspn(id, allowed) != len || id[0] == '.' || id[0] == '-')
+        return err_set(d, ERR_INVALID, "a job's id is 1 to %u letters, digits, '.', '_' and '-', not '%.*s'",
+                       LIMIT_NAME_BYTES, 64, id);
+    return ERR_OK;
+}
+
+void job_spec_free(struct job_spec *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < s->files.count; i++)
+        free(s->files.items[i].path);
+    free(s->files.items);
+    design_free(s->design);
+    experiment_free(s->experiment);
+    free(s->base_dir);
+    free(s->id);
+    free(s);
+}
+
+static enum err parse(struct job_spec *s, const char *text, struct err_detail *d)
+{
+    struct experiment_problems problems = {0};
+    struct experiment_options options = {.file = "experiment", .base_dir = s->base_dir};
+    enum err e = experiment_parse(text, strlen(text), &options, &s->experiment, &problems);
+    if (e != ERR_OK) {
+        struct buf all;
+        buf_init(&all, sizeof(d->text) - 64);
+        for (size_t i = 0; i < problems.count && i < PROBLEMS_SHOWN; i++) {
+            if (buf_printf(&all, "%s%s", i ? "; " : "", problems.items[i].text) != ERR_OK)
+                break;
+        }
+        err_set(d, e, "the experiment is not valid: %s", all.data ? all.data : err_text(e));
+        buf_fini(&all);
+        experiment_problems_fini(&problems);
+        return e;
+    }
+    experiment_problems_fini(&problems);
+    return design_build(s->experiment, &s->design, d);
+}
+
+/* The agents check paths again; here only what would break our own list. */
+static enum err check_file(const struct msg_file *f, struct err_detail *d)
+{
+    const char *path = msg_text(f->path);
+    size_t len = strlen(path);
+    if (len == 0 || len > LIMIT_PATH_BYTES)
+        return err_set(d, ERR_INVALID, "a file's path is 1 to %u bytes", LIMIT_PATH_BYTES);
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)path[i] < ' ')
+            return err_set(d, ERR_INVALID, "a file's path has a control character");
+    }
+    if (f->size_bytes > LIMIT_FILE_BYTES)
+        return err_set(d, ERR_TOO_BIG, "file '%s' has %" PRIu64 " bytes; %llu are allowed", path,
+                       f->size_bytes, LIMIT_FILE_BYTES);
+    return ERR_OK;
+}
+
+static enum err add_file(struct job_spec *s, const struct msg_file *f, struct err_detail *d)
+{
+    enum err e = check_file(f, d);
+    if (e != ERR_OK)
+        return e;
+    if (s->files.count == LIMIT_FILES)
+        return err_set(d, ERR_TOO_BIG, "a job has more than %u files", LIMIT_FILES);
+    s->files.items = mem_realloc(s->files.items, s->files.count + 1, sizeof(*s->files.items));
+    s->files.items[s->files.count] = *f;
+    s->files.items[s->files.count++].path = mem_strdup(f->path);
+    return ERR_OK;
+}
+
+enum err job_spec_from_submit(const struct msg_submit *m, struct job_spec **out, struct err_detail *d)
+{
+    enum err e = job_id_check(msg_text(m->job), d);
+    if (e != ERR_OK)
+        return e;
+    struct job_spec *s = mem_zalloc(1, sizeof(*s));
+    s->id = mem_strdup(m->job);
+    s->mode = m->mode;
+    s->base_dir = mem_strdup(msg_text(m->base_dir));
+    uint64_t total = 0;
+    for (size_t i = 0; e == ERR_OK && i < m->files.count; i++) {
+        e = add_file(s, &m->files.items[i], d);
+        total += m->files.items[i].size_bytes;
+        if (e == ERR_OK && total > LIMIT_FILE_BYTES)
+            e = err_set(d, ERR_TOO_BIG, "the job's files have more than %llu bytes together",
+                        LIMIT_FILE_BYTES);
+    }
+    if (e == ERR_OK)
+        e = parse(s, msg_text(m->experiment), d);
+    if (e != ERR_OK) {
+        job_spec_free(s);
+        return e;
+    }
+    *out = s;
+    return ERR_OK;
+}
+
+/* ---- kept ---------------------------------------------------------------------------------------- */
+
+static char *list_path(const char *state_dir, const char *id)
+{
+    return mem_printf("%s/files/%s", state_dir, id);
+}
+
+static enum err write_lines(FILE *f, const struct job_spec *s)
+{
+    char hash[SHA256_TEXT_BYTES];
+    for (size_t i = 0; i < s->files.count; i++) {
+        const struct msg_file *file = &s->files.items[i];
+        if (fprintf(f, "%s %" PRIu64 " %o %s\n", sha256_text(file->hash, hash), file->size_bytes, file->mode,
+                    file->path) < 0)
+            return err_from_errno(errno);
+    }
+    if (fflush(f) != 0 || fsync(fileno(f)) != 0)
+        return err_from_errno(errno);
+    return ERR_OK;
+}
+
+enum err job_spec_store_files(const struct job_spec *s, const char *state_dir, struct err_detail *d)
+{
+    char *dir = mem_printf("%s/files", state_dir);
+    char *path = list_path(state_dir, s->id);
+    char *fresh = mem_printf("%s.new", path);
+    enum err e = ERR_OK;
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
+        e = err_set(d, err_from_errno(errno), "%s cannot be made: %s", dir, strerror(errno));
+        goto out;
+    }
+    FILE *f = fopen(fresh, "we");
+    if (f == NULL) {
+        e = err_set(d, err_from_errno(errno), "%s cannot be written: %s", fresh, strerror(errno));
+        goto out;
+    }
+    e = write_lines(f, s);
+    if (fclose(f) != 0 && e == ERR_OK)
+        e = err_from_errno(errno);
+    if (e == ERR_OK && rename(fresh, path) != 0)
+        e = err_from_errno(errno);
+    if (e != ERR_OK)
+        e = err_set(d, e, "%s cannot be written: %s", path, err_text(e));
+out:
+    free(dir);
+    free(path);
+    free(fresh);
+    return e;
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "HASH SIZE MODE PATH"; false when it is not that. */
+static bool read_line(char *line, struct msg_file *out)
+{
+    char *p = line, *end = NULL;
+    line[strcspn(line, "\n")] = '\0';
+    for (size_t i = 0; i < MSG_HASH_BYTES; i++, p += 2) {
+        int high = hex_value(p[0]), low = high < 0 ? -1 : hex_value(p[1]);
+        if (low < 0)
+            return false;
+        out->hash[i] = (uint8_t)(high * 16 + low);
+    }
+    if (*p++ != ' ')
+        return false;
+    out->size_bytes = strtoull(p, &end, 10);
+    if (end == p || *end != ' ')
+        return false;
+    p = end + 1;
+    out->mode = (uint32_t)strtoul(p, &end, 8);
+    if (end == p || *end != ' ')
+        return false;
+    out->path = end + 1;
+    return true;
+}
+
+static enum err read_files(struct job_spec *s, const char *state_dir, struct err_detail *d)
+{
+    char line[FILE_LINE_BYTES];
+    char *path = list_path(state_dir, s->id);
+    enum err e = ERR_OK;
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        e = err_set(d, err_from_errno(errno), "the list of the job's files, %s, cannot be read: %s", path,
+                    strerror(errno));
+    while (e == ERR_OK && fgets(line, sizeof(line), f) != NULL) {
+        struct msg_file file = {0};
+        e = read_line(line, &file)
+                ? add_file(s, &file, d)
+                : err_set(d, ERR_INVALID, "%s is damaged; submit the experiment again", path);
+    }
+    if (f != NULL)
+        (void)fclose(f);
+    free(path);
+    return e;
+}
+
+enum err job_spec_from_store(const struct store_job *job, const char *state_dir, struct job_spec **out,
+                             struct err_detail *d)
+{
+    enum err e = job_id_check(job->id, d);
+    if (e != ERR_OK)
+        return e;
+    struct job_spec *s = mem_zalloc(1, sizeof(*s));
+    s->id = mem_strdup(job->id);
+    s->mode = job->mode;
+    s->base_dir = mem_strdup(msg_text(job->base_dir));
+    e = parse(s, job->experiment_json, d);
+    if (e == ERR_OK)
+        e = read_files(s, state_dir, d);
+    if (e != ERR_OK) {
+        job_spec_free(s);
+        return e;
+    }
+    *out = s;
+    return ERR_OK;
+}
+
+void job_spec_row(const struct job_spec *s, struct store_job *out)
+{
+    *out = (struct store_job){.id = s->id,
+                              .name = s->experiment->name,
+                              .state = STORE_JOB_QUEUED,
+                              .mode = s->mode,
+                              .placement = STORE_PLACEMENT_SHARED, /* means nothing before there are hosts */
+                              .created_wall_ns = clock_wall_ns(),
+                              .experiment_json = s->experiment->resolved_json,
+                              .base_dir = s->base_dir};
+    if (s->mode == MSG_MODE_RUN)
+        out->windows_total = (uint32_t)s->design->window_count;
+}

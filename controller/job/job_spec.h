@@ -1,0 +1,38 @@
+#ifndef CONTROLLER_JOB_JOB_SPEC_H
+#define CONTROLLER_JOB_JOB_SPEC_H
+/*
+ * Everything that one job needs in order to run: its experiment, unrolled, and the list of its files. Made
+ * from what an operator sends or from what the store kept. Immutable once it is made; owned by one holder at
+ * a time; any thread.
+ */
+#include "controller/experiment/design.h"
+#include "controller/store/store.h"
+
+struct job_spec {
+    char *id;
+    enum msg_mode mode;
+    char *base_dir; /* "" unless the operator sits on the controller's machine */
+    struct experiment *experiment;
+    struct design *design;
+    struct msg_files files; /* owned */
+};
+
+/* An id is a directory's name on agents: letters, digits, '.', '_', '-', no leading '.' or '-'. */
+NODISCARD enum err job_id_check(const char *id, struct err_detail *d);
+
+/* From SUBMIT (borrowed). ERR_INVALID lists the experiment's problems. */
+NODISCARD enum err job_spec_from_submit(const struct msg_submit *submit, struct job_spec **out,
+                                        struct err_detail *d);
+/* From a stored job and the list that job_spec_store_files wrote. */
+NODISCARD enum err job_spec_from_store(const struct store_job *job, const char *state_dir,
+                                       struct job_spec **out, struct err_detail *d);
+void job_spec_free(struct job_spec *s);
+
+/* Writes STATE/files/ID, on disk when it returns. */
+NODISCARD enum err job_spec_store_files(const struct job_spec *s, const char *state_dir,
+                                        struct err_detail *d);
+
+/* The stored row of a job that is queued now. Strings are borrowed from `s`. */
+void job_spec_row(const struct job_spec *s, struct store_job *out);
+
+#endif

@@ -1,0 +1,98 @@
+#include "proto/msg/msg.h"
+
+#include "common/mem.h"
+#include "proto/msg/schema.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+void msg_init(struct msg *m, enum msg_kind kind)
+{
+    memset(m, 0, sizeof *m);
+    m->kind = kind;
+}
+
+void msg_fini(struct msg *m)
+{
+    schema_fini(&schema_frame, m);
+    memset(m, 0, sizeof *m);
+}
+
+void msg_command_fini(struct msg_command *c)
+{
+    schema_fini(&schema_command, c);
+    memset(c, 0, sizeof *c);
+}
+
+void msg_event_fini(struct msg_event *e)
+{
+    schema_fini(&schema_event, e);
+    memset(e, 0, sizeof *e);
+}
+
+void msg_host_fini(struct msg_host *h)
+{
+    free(h->hostname);
+    free(h->boot_id);
+    free(h->kernel);
+    free(h->os);
+    free(h->cpu_model);
+    free(h->address);
+    free(h->cpu_list);
+    mem_free_strings(&h->labels.items, &h->labels.count);
+    free(h->libraries);
+    memset(h, 0, sizeof *h);
+}
+
+void msg_command_copy(struct msg_command *to, const struct msg_command *from)
+{
+    schema_copy(&schema_command, to, from);
+}
+
+void msg_event_copy(struct msg_event *to, const struct msg_event *from)
+{
+    schema_copy(&schema_event, to, from);
+}
+
+void msg_copy(struct msg *to, const struct msg *from)
+{
+    schema_copy(&schema_frame, to, from);
+}
+
+const char *msg_text(const char *s)
+{
+    return s != NULL ? s : "";
+}
+
+#define CASE(name, field) [MSG_##name] = #field,
+const char *msg_kind_name(enum msg_kind k)
+{
+    static const char *const names[] = {MSG_KIND_LIST(CASE)};
+    return (unsigned)k < MSG_KIND_COUNT ? names[k] : "unknown";
+}
+#undef CASE
+
+#define X(name, text) [MSG_COMMAND_##name] = #text,
+const char *msg_command_name(enum msg_command_kind k)
+{
+    static const char *const names[] = { MSG_COMMAND_LIST(X) };
+    return (unsigned)k < MSG_COMMAND_COUNT ? names[k] : "unknown";
+}
+#undef X
+
+#define X(name, text) [MSG_EVENT_##name] = #text,
+const char *msg_event_name(enum msg_event_kind k)
+{
+    static const char *const names[] = { MSG_EVENT_LIST(X) };
+    return (unsigned)k < MSG_EVENT_COUNT ? names[k] : "unknown";
+}
+#undef X
+
+const char *msg_role_name(enum msg_role r)
+{
+#define X(name, text) [MSG_ROLE_##name] = text,
+    static const char *const names[] = { MSG_ROLE_LIST(X) };
+#undef X
+    return (unsigned)r < MSG_ROLE_COUNT ? names[r] : "unknown";
+}
