@@ -288,8 +288,8 @@ bool tls_take_output(struct tls *t, const uint8_t **data, size_t *len)
 
 /* --- what became of it --- */
 
-/* The name by which --tls-groups takes it. OpenSSL before 3.2 knows no name for what has no number of its own
- * in its table of objects. */
+/* The name by which --tls-groups takes it. What has no number of its own in OpenSSL's table of objects is
+ * named by SSL_get0_group_name alone, which is there since 3.2 (HISTORY in its manual page). */
 static const char *group_of(SSL *ssl)
 {
     int nid = (int)SSL_get_negotiated_group(ssl);

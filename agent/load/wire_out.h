@@ -7,7 +7,8 @@
 #include "common/base.h"
 
 /* Bytes that TCP has sent on this connection, each once however often (tcpi_bytes_sent less
- * tcpi_bytes_retrans, Linux 4.19). `given_bytes` where that is not known: other sockets, older kernels. */
+ * tcpi_bytes_retrans, where the length of what the kernel gives reaches them). `given_bytes` where that is
+ * not known: other sockets, older kernels. */
 uint64_t wire_out_left(int fd, uint64_t given_bytes);
 
 #endif

@@ -142,7 +142,7 @@ char *odd_cert_make(const struct odd_cert *c)
 
 /* ---- requests ------------------------------------------------------------------------------------------ */
 
-/* In DER, since OpenSSL 3.5 sets no version but the one there is. */
+/* In DER: the X509_REQ_set_version of Debian 13's OpenSSL refuses every version but the one there is. */
 static X509_REQ *with_version(X509_REQ *csr, uint8_t version)
 {
     unsigned char *der = NULL;
