@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/mem.h"
+#include "common/path.h"
 #include "proto/link/link.h"
 
 #include <errno.h>
@@ -15,7 +16,6 @@
 
 #define TIMEOUT_NS        (20ull * NS_PER_S)
 #define ADDRESS_BYTES_MAX LIMIT_PATH_BYTES
-#define NAME_LETTERS      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
 char *enroll_default_name(void)
 {
@@ -24,7 +24,7 @@ char *enroll_default_name(void)
         return mem_strdup("agent");
     name[sizeof name - 1] = '\0';
     for (char *p = name; *p != '\0'; p++) {
-        if (strchr(NAME_LETTERS, *p) == NULL)
+        if (strchr(PATH_NAME_LETTERS, *p) == NULL)
             *p = '-';
         if (p == name && strchr("-_.", *p) != NULL) /* a name begins with a letter or digit */
             *p = 'x';

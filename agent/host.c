@@ -3,6 +3,7 @@
 #include "common/buf.h"
 #include "common/mem.h"
 #include "common/parse.h"
+#include "common/path.h"
 #include "proto/libraries.h"
 
 #include <errno.h>
@@ -173,7 +174,7 @@ enum err host_read(const char *root, struct msg_host *out, struct err_detail *d)
 
 enum err host_add_label(struct msg_host *host, const char *label, struct err_detail *d)
 {
-    size_t key = strspn(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
+    size_t key = strspn(label, PATH_NAME_LETTERS);
     if (key == 0 || label[key] != '=' || label[key + 1] == '\0')
         return err_set(d, ERR_INVALID, "label \"%s\" is not KEY=VALUE, as in hardware=i7-13700k", label);
     if (strlen(label) > LIMIT_NAME_BYTES)

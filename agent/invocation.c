@@ -5,6 +5,7 @@
 #include "common/limits.h"
 #include "common/mem.h"
 #include "common/parse.h"
+#include "common/path.h"
 #include "proto/libraries.h"
 
 #include <limits.h>
@@ -119,17 +120,6 @@ static void print_enroll_help(void)
           stdout);
 }
 
-static enum err check_name(const char *name, struct err_detail *d)
-{
-    if (name[0] == '\0' || strchr("-_.", name[0]) != NULL || strlen(name) > LIMIT_NAME_BYTES)
-        return err_set(d, ERR_INVALID, "--name must have 1 to %u bytes and begin with a letter or digit",
-                       LIMIT_NAME_BYTES);
-    size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
-    if (name[good] != '\0')
-        return err_set(d, ERR_INVALID, "--name \"%s\": only letters, digits, '-', '_' and '.'", name);
-    return ERR_OK;
-}
-
 static enum err take_option(struct invocation *o, int id, const char *value, struct err_detail *d)
 {
     switch (id) {
@@ -143,7 +133,7 @@ static enum err take_option(struct invocation *o, int id, const char *value, str
         return ERR_OK;
     case OPT_NAME:
         mem_set_string(&o->name, value);
-        return check_name(value, d);
+        return path_check_name("--name", value, d);
     case OPT_LABEL:
         o->labels = mem_realloc(o->labels, o->label_count + 1, sizeof *o->labels);
         o->labels[o->label_count++] = mem_strdup(value);

@@ -2,6 +2,7 @@
 
 #include "common/limits.h"
 #include "common/mem.h"
+#include "common/path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,31 +15,6 @@
 #include <unistd.h>
 
 #define FRESH_NAME ".splitbench-fresh" /* of a file on its way */
-
-enum err jail_check_path(const char *path, struct err_detail *d)
-{
-    size_t len = strlen(path);
-    if (len == 0 || len >= LIMIT_PATH_BYTES)
-        return err_set(d, ERR_INVALID, "a file's path has %zu bytes: 1 to %u are allowed", len,
-                       LIMIT_PATH_BYTES - 1);
-    for (const unsigned char *c = (const unsigned char *)path; *c != '\0'; c++)
-        if (*c < 0x20 || *c == 0x7f)
-            return err_set(d, ERR_INVALID, "a file's path holds the control character 0x%02x", *c);
-    const char *part = path;
-    for (;;) {
-        size_t n = strcspn(part, "/");
-        if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
-            return err_set(d, ERR_INVALID,
-                           "file path \"%.300s\": it must be relative, without \"..\", \".\" or empty parts",
-                           path);
-        if (n > NAME_MAX)
-            return err_set(d, ERR_INVALID, "file path \"%.300s\": a part is longer than %d bytes", path,
-                           NAME_MAX);
-        if (part[n] == '\0')
-            return ERR_OK;
-        part += n + 1;
-    }
-}
 
 /*
  * Opens the directory that holds the path's last part, which `*name` then points to. The caller closes
@@ -146,17 +122,6 @@ void jail_remove(int root_fd, const char *path)
 
 /* ---- whole directories of ours ----------------------------------------------------------------------- */
 
-enum err jail_check_name(const char *name, struct err_detail *d)
-{
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    size_t len = strlen(name);
-    if (len == 0 || len > LIMIT_NAME_BYTES || name[0] == '.' || strspn(name, allowed) != len)
-        return err_set(d, ERR_INVALID,
-                       "\"%.80s\" cannot name a directory: 1 to %u letters, digits, '.', '_', '-'", name,
-                       LIMIT_NAME_BYTES);
-    return ERR_OK;
-}
-
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;
@@ -188,7 +153,8 @@ void jail_keep_newest(const char *parent, const char *except, size_t count_max)
     struct dirent *entry;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         struct stat st;
-        if (jail_check_name(entry->d_name, NULL) != ERR_OK || strcmp(entry->d_name, except) == 0 ||
+        if (path_name_fault(entry->d_name, strlen(entry->d_name)) != NULL ||
+            strcmp(entry->d_name, except) == 0 ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode))
             continue;
         trees = mem_realloc(trees, count + 1, sizeof *trees);

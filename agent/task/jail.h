@@ -7,11 +7,8 @@
  */
 #include "common/blobs.h"
 
-/* Relative and plain: no "..", no ".", no empty part, no control characters. ERR_INVALID names the path. */
-NODISCARD enum err jail_check_path(const char *path, struct err_detail *d);
-
 struct jail_file {
-    const char *path; /* passed jail_check_path */
+    const char *path; /* passed path_check */
     const uint8_t *hash;
     uint64_t size_bytes;
     uint32_t mode;
@@ -21,9 +18,6 @@ struct jail_file {
  * not touched. ERR_NOT_FOUND: the blob is not here; ERR_DENIED: a link or a file is in the way. */
 NODISCARD enum err jail_put(int root_fd, const struct jail_file *file, struct blobs *blobs,
                             struct err_detail *d);
-
-/* Whether `name` can be one directory's name: letters, digits, '.', '_', '-', no leading '.'. */
-NODISCARD enum err jail_check_name(const char *name, struct err_detail *d);
 
 /* Removes the directories of `parent` that were changed longest ago, with all that is in them, until
  * `count_max` are left. `except` is neither counted nor removed. May take seconds. */

@@ -1,9 +1,9 @@
 #include "agent/task/task_inner.h"
 
-#include "agent/task/jail.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/path.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static enum err make_dir(const char *path, struct err_detail *d)
 
 static enum err make_log_dir(struct task *t, struct err_detail *d)
 {
-    enum err e = jail_check_name(t->job, d);
+    enum err e = path_check_name("job", t->job, d);
     if (e != ERR_OK)
         return e;
     char *parent = mem_printf("%s/logs", t->state_dir);

@@ -1,11 +1,11 @@
 #include "agent/probe/port.h"
 #include "agent/probe/probe.h"
-#include "agent/task/jail.h"
 #include "agent/task/task_inner.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/parse.h"
+#include "common/path.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -401,7 +401,7 @@ static enum err find_dir(const struct task *t, const char *dir, char **out, stru
     } else if (dir[0] == '\0' || strcmp(dir, ".") == 0) {
         *out = mem_strdup(workspace_dir(t->workspace));
     } else {
-        e = jail_check_path(dir, d);
+        e = path_check(dir, d);
         if (e == ERR_OK)
             *out = mem_printf("%s/%s", workspace_dir(t->workspace), dir);
     }

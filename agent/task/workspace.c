@@ -4,6 +4,7 @@
 #include "common/blobs.h"
 #include "common/buf.h"
 #include "common/mem.h"
+#include "common/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static enum err open_dir(const char *path, int *fd, struct err_detail *d)
 enum err workspace_open(const struct workspace_options *o, struct workspace **out, struct err_detail *d)
 {
     *out = NULL;
-    enum err e = jail_check_name(o->job, d);
+    enum err e = path_check_name("job", o->job, d);
     if (e != ERR_OK)
         return e;
     struct workspace *w = mem_zalloc(1, sizeof *w);
@@ -156,7 +157,7 @@ static enum err check_list(const struct msg_files *files, struct err_detail *d)
     uint64_t total = 0;
     for (size_t i = 0; i < files->count; i++) {
         const struct msg_file *f = &files->items[i];
-        enum err e = jail_check_path(msg_text(f->path), d);
+        enum err e = path_check(msg_text(f->path), d);
         if (e != ERR_OK)
             return e;
         if (f->mode > 0777)
@@ -227,7 +228,7 @@ static void remove_dropped(const struct workspace *w)
     char *record = read_record(w);
     char *rest = record;
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n"))
-        if (jail_check_path(line, NULL) == ERR_OK && !has_path(by_path, files->count, line))
+        if (path_check(line, NULL) == ERR_OK && !has_path(by_path, files->count, line))
             jail_remove(w->tree_fd, line);
     free(record);
     free(by_path);

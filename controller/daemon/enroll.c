@@ -2,9 +2,9 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/path.h"
 #include "common/sha256.h"
 #include "controller/daemon/server_inner.h"
-#include "controller/job/job_spec.h"
 
 #define TOKEN_LIFE_MAX_NS (UINT64_C(30) * 86400 * NS_PER_S)
 
@@ -88,12 +88,8 @@ void server_enroll(struct server *s, const struct msg_enroll *m, struct link_req
         link_refuse(&request, ERR_INVALID, "only agents and operators are enrolled");
         return;
     }
-    /* The same letters as in a job's id: names become parts of paths and lines. */
-    if (job_id_check(msg_text(m->name), &d) != ERR_OK) {
-        link_refuse(
-            &request, ERR_INVALID,
-            "a name is 1 to %u letters, digits, '.', '_' and '-', and begins with a letter or a digit",
-            LIMIT_NAME_BYTES);
+    if (path_check_name("name", msg_text(m->name), &d) != ERR_OK) {
+        link_refuse(&request, ERR_INVALID, "%s", d.text);
         return;
     }
     struct enrollment *e = mem_zalloc(1, sizeof(*e));

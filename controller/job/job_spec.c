@@ -3,6 +3,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/path.h"
 #include "common/sha256.h"
 
 #include <errno.h>
@@ -13,16 +14,6 @@
 
 #define PROBLEMS_SHOWN  5u
 #define FILE_LINE_BYTES (LIMIT_PATH_BYTES + 128u)
-
-enum err job_id_check(const char *id, struct err_detail *d)
-{
-    size_t len = strlen(id);
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    if (len == 0 || len > LIMIT_NAME_BYTES || strspn(id, allowed) != len || id[0] == '.' || id[0] == '-')
-        return err_set(d, ERR_INVALID, "a job's id is 1 to %u letters, digits, '.', '_' and '-', not '%.*s'",
-                       LIMIT_NAME_BYTES, 64, id);
-    return ERR_OK;
-}
 
 void job_spec_free(struct job_spec *s)
 {
@@ -59,17 +50,12 @@ static enum err parse(struct job_spec *s, const char *text, struct err_detail *d
     return design_build(s->experiment, &s->design, d);
 }
 
-/* The agents check paths again; here only what would break our own list. */
 static enum err check_file(const struct msg_file *f, struct err_detail *d)
 {
     const char *path = msg_text(f->path);
-    size_t len = strlen(path);
-    if (len == 0 || len > LIMIT_PATH_BYTES)
-        return err_set(d, ERR_INVALID, "a file's path is 1 to %u bytes", LIMIT_PATH_BYTES);
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)path[i] < ' ')
-            return err_set(d, ERR_INVALID, "a file's path has a control character");
-    }
+    enum err e = path_check(path, d);
+    if (e != ERR_OK)
+        return e;
     if (f->size_bytes > LIMIT_FILE_BYTES)
         return err_set(d, ERR_TOO_BIG, "file '%s' has %" PRIu64 " bytes; %llu are allowed", path,
                        f->size_bytes, LIMIT_FILE_BYTES);
@@ -91,7 +77,7 @@ static enum err add_file(struct job_spec *s, const struct msg_file *f, struct er
 
 enum err job_spec_from_submit(const struct msg_submit *m, struct job_spec **out, struct err_detail *d)
 {
-    enum err e = job_id_check(msg_text(m->job), d);
+    enum err e = path_check_name("job", msg_text(m->job), d);
     if (e != ERR_OK)
         return e;
     struct job_spec *s = mem_zalloc(1, sizeof(*s));
@@ -221,7 +207,7 @@ static enum err read_files(struct job_spec *s, const char *state_dir, struct err
 enum err job_spec_from_store(const struct store_job *job, const char *state_dir, struct job_spec **out,
                              struct err_detail *d)
 {
-    enum err e = job_id_check(job->id, d);
+    enum err e = path_check_name("job", job->id, d);
     if (e != ERR_OK)
         return e;
     struct job_spec *s = mem_zalloc(1, sizeof(*s));

@@ -17,9 +17,6 @@ struct job_spec {
     struct msg_files files; /* owned */
 };
 
-/* An id is a directory's name on agents: letters, digits, '.', '_', '-', no leading '.' or '-'. */
-NODISCARD enum err job_id_check(const char *id, struct err_detail *d);
-
 /* From SUBMIT (borrowed). ERR_INVALID lists the experiment's problems. */
 NODISCARD enum err job_spec_from_submit(const struct msg_submit *submit, struct job_spec **out,
                                         struct err_detail *d);

@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "proto/msg/text.h"
+#include "common/path.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -38,14 +38,6 @@ static const struct extension extensions[][6] = {
                          {NID_ext_key_usage, "critical,clientAuth"}},
 };
 
-static enum err check_name(const char *name, struct err_detail *d)
-{
-    const char *fault = text_fault(RULE_NAME, name, strlen(name));
-    if (fault == NULL && strlen(name) > LIMIT_NAME_BYTES)
-        fault = "is too long";
-    return fault != NULL ? err_set(d, ERR_INVALID, "name '%s' %s", name, fault) : ERR_OK;
-}
-
 /* As it is: what is asked for by the kind of text alone has at most 64 characters, half of a name of ours. */
 static bool add_part(X509_NAME *subject, int nid, const char *text)
 {
@@ -56,7 +48,7 @@ static bool add_part(X509_NAME *subject, int nid, const char *text)
 enum err x509_make_csr(const char *key_pem, const char *name, char **csr_pem, struct err_detail *d)
 {
     EVP_PKEY *key = NULL;
-    enum err e = check_name(name, d);
+    enum err e = path_check_name("name", name, d);
     if (e == ERR_OK)
         e = x509_parse_key(key_pem, &key, d);
     if (e != ERR_OK)
@@ -156,7 +148,7 @@ enum err x509_issue(const struct x509_issue *i, char **cert_pem, struct err_deta
 {
     X509 *ca = NULL;
     EVP_PKEY *key = NULL, *ca_key = NULL;
-    enum err e = check_name(i->name, d);
+    enum err e = path_check_name("name", i->name, d);
     if (e == ERR_OK)
         e = i->csr_pem != NULL ? x509_parse_csr(i->csr_pem, &key, d) : x509_parse_key(i->key_pem, &key, d);
     if (e == ERR_OK && i->ca_pem != NULL)

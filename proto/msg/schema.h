@@ -34,11 +34,11 @@ enum schema_type {
 };
 
 enum schema_rule {
-    RULE_ANY,   /* UTF-8 without NUL */
-    RULE_PROSE, /* the same; made so and cut to size by the sender: text of foreign programs */
-    RULE_NAME,  /* letters, digits, '.', '_', '-', beginning with a letter or digit: may become a file name */
+    RULE_ANY,     /* UTF-8 without NUL */
+    RULE_PROSE,   /* the same; made so and cut to size by the sender: text of foreign programs */
+    RULE_NAME,    /* common/path.h */
     RULE_NO_NAME, /* a name or nothing */
-    RULE_PATH,    /* relative, '/' between non-empty parts, none of them "." or ".." */
+    RULE_PATH,    /* common/path.h */
     RULE_ENV,     /* "KEY=value" */
 };
 

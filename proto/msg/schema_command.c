@@ -15,7 +15,7 @@ static const struct schema schema_job_open = SCHEMA_OF(OURS, job_open__descripto
 #define OURS struct msg_file
 #define WIRE Splitbench__V1__File
 static const struct schema_field file_fields[] = {
-    F_TEXT(path, PATH, LIMIT_PATH_BYTES),
+    F_TEXT(path, PATH, LIMIT_PATH_BYTES - 1),
     F_FIXED(hash, MSG_HASH_BYTES),
     F_U64(size_bytes, 0, LIMIT_FILE_BYTES),
     F_U32(mode, 0, 0777),

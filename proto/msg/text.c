@@ -1,5 +1,6 @@
 #include "proto/msg/text.h"
 
+#include "common/path.h"
 #include "common/utf8.h"
 
 #include <string.h>
@@ -16,39 +17,6 @@ static const char *utf8_fault(const char *text, size_t len)
     return NULL;
 }
 
-static bool is_alnum(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-static const char *name_fault(const char *text, size_t len)
-{
-    if (len == 0)
-        return "is empty";
-    if (!is_alnum(text[0]))
-        return "must begin with a letter or digit";
-    for (size_t i = 1; i < len; i++)
-        if (!is_alnum(text[i]) && text[i] != '.' && text[i] != '_' && text[i] != '-')
-            return "may hold letters, digits, '.', '_' and '-' only";
-    return NULL;
-}
-
-static const char *path_fault(const char *text, size_t len)
-{
-    if (len == 0)
-        return "is empty";
-    for (size_t start = 0; start <= len;) {
-        const char *slash = memchr(text + start, '/', len - start);
-        size_t end = slash != NULL ? (size_t)(slash - text) : len;
-        if (end == start)
-            return "must be relative, without empty parts";
-        if (text[start] == '.' && (end - start == 1 || (end - start == 2 && text[start + 1] == '.')))
-            return "must not hold '.' or '..' parts";
-        start = end + 1;
-    }
-    return NULL;
-}
-
 const char *text_fault(enum schema_rule rule, const char *text, size_t len)
 {
     const char *fault = utf8_fault(text, len);
@@ -59,9 +27,9 @@ const char *text_fault(enum schema_rule rule, const char *text, size_t len)
     case RULE_PROSE:
         break;
     case RULE_NO_NAME:
-        return len != 0 ? name_fault(text, len) : NULL;
+        return len != 0 ? path_name_fault(text, len) : NULL;
     case RULE_NAME:
-        return name_fault(text, len);
+        return path_name_fault(text, len);
     case RULE_PATH:
         return path_fault(text, len);
     case RULE_ENV: {

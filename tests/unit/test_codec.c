@@ -134,6 +134,8 @@ static char *long_text(enum schema_rule rule, size_t len)
     memset(text, 'a', len);
     if (rule == RULE_ENV)
         text[1] = '=';
+    for (size_t i = 199; rule == RULE_PATH && i + 1 < len; i += 200)
+        text[i] = '/';
     text[len] = '\0';
     return text;
 }
@@ -142,7 +144,7 @@ static void probe_text(struct prober *p, const struct schema *s, const struct sc
 {
     static const char *const never[] = {"\xff", "a\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"};
     static const char *const no_name[] = {"a/b", ".a", "a b", "-a", "\xc3\xbc", "a\n"};
-    static const char *const no_path[] = {"", "/a", "a/", "a//b", "..", "a/../b", "a/..", ".", "./a"};
+    static const char *const no_path[] = {"", "/a", "a/", "a//b", "..", "a/../b", "a/..", ".", "./a", "a\n"};
     static const char *const no_env[] = {"", "a", "=a"};
     char *old, *text = long_text(f->rule, f->max);
     memcpy(&old, at, sizeof old);

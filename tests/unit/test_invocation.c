@@ -146,7 +146,7 @@ static void test_refusals(void **state)
     expect_refused("did you mean --controller?", "run", "--controler", "x");
     expect_refused("needs a value", "run", "--name", NULL);
     expect_refused("run takes no \"now\"", "run", "now", NULL);
-    expect_refused("only letters", "run", "--name", "a/b");
+    expect_refused("letters, digits", "run", "--name", "a/b");
     expect_refused("1 to 128", "run", "--name", "");
     expect_refused("1 to 128", "run", "--name", ".hidden");
     expect_refused("begin with a letter or digit", "run", "--name", "-x");

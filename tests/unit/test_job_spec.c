@@ -14,25 +14,6 @@ static const char experiment_text[] =
     "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": [1, 2],"
     "                    \"duration\": \"1s\" } ], \"design\": { \"rounds\": 3 } }";
 
-static void test_ids(void **state)
-{
-    static const char *const good[] = {"a", "20261130-1", "A.b_c-d"};
-    static const char *const bad[] = {"", ".", "..", "-x", "a/b", "a b", "\xc3\xa9"};
-    char longest[LIMIT_NAME_BYTES + 2];
-    struct err_detail d;
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(good); i++)
-        assert_int_equal(job_id_check(good[i], &d), ERR_OK);
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        assert_int_equal(job_id_check(bad[i], &d), ERR_INVALID);
-    memset(longest, 'x', sizeof(longest));
-    longest[LIMIT_NAME_BYTES] = '\0';
-    assert_int_equal(job_id_check(longest, &d), ERR_OK);
-    longest[LIMIT_NAME_BYTES] = 'x';
-    longest[LIMIT_NAME_BYTES + 1] = '\0';
-    assert_int_equal(job_id_check(longest, &d), ERR_INVALID);
-}
-
 static struct msg_submit submit(struct msg_file *files, size_t count)
 {
     return (struct msg_submit){.job = (char *)(uintptr_t) "j1",
@@ -146,7 +127,6 @@ static void test_every_job_state_and_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ids),
         cmocka_unit_test(test_files_are_kept_with_the_job),
         cmocka_unit_test(test_what_operators_send_is_not_trusted),
         cmocka_unit_test(test_verify_has_no_windows),
