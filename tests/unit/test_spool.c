@@ -1,17 +1,15 @@
 /* The spool: what is appended survives, in order, once; damage costs only what is damaged. */
 #include "agent/uplink/spool.h"
 #include "common/mem.h"
+#include "tests/support/child.h"
 #include "tests/support/scratch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -260,27 +258,24 @@ static void test_foreign_files_are_left_alone(void **state)
     free(empty);
 }
 
+static int append_on_full_disk(void *spool)
+{
+    struct spool *s = spool;
+    char big[2000] = "";
+    CHILD_CHECK(child_limit_files(1000));
+    CHILD_CHECK(spool_append(s, 1, 2, big, sizeof big, NULL) != ERR_OK); /* begins below the limit */
+    CHILD_CHECK(spool_append(s, 1, 3, "small", 5, NULL) == ERR_OK);
+    CHILD_CHECK(spool_count(s) == 2);
+    return 0;
+}
+
 /* A full disk, by a child's file-size limit: the append is refused whole, what was there stays. */
 static void test_disk_full(void **state)
 {
     struct scratch *scratch = *state;
     struct spool *s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     append_text(s, 1, 1, "kept");
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        signal(SIGXFSZ, SIG_IGN);
-        struct rlimit limit = {.rlim_cur = 1000, .rlim_max = 1000};
-        char big[2000] = "";
-        if (setrlimit(RLIMIT_FSIZE, &limit) < 0)
-            _exit(2);
-        enum err torn = spool_append(s, 1, 2, big, sizeof big, NULL); /* begins below the limit */
-        enum err small = spool_append(s, 1, 3, "small", 5, NULL);
-        _exit(torn != ERR_OK && small == ERR_OK && spool_count(s) == 2 ? 0 : 1);
-    }
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    child_run(append_on_full_disk, s);
     spool_free(s);
     s = open_spool(scratch, LIMIT_SPOOL_BYTES);
     assert_int_equal(spool_count(s), 2);

@@ -1,23 +1,22 @@
 /* The file of the store: foreign, damaged, full, shared with others, and after SIGKILL. */
 #include "common/mem.h"
+#include "tests/support/child.h"
 #include "tests/support/store_place.h"
 #include "tests/support/store_sample.h"
 
 #include <fcntl.h>
-#include <grp.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#define FULL_BYTES 409600u
 
 static void write_at(const char *path, off_t at, const void *data, size_t len)
 {
@@ -134,34 +133,10 @@ static void test_reading_while_another_writes(void **state)
     store_close(reader);
 }
 
-/* Runs `body` in a child process; the test fails when it fails. */
-static void in_child(struct place *p, int (*body)(struct place *p))
+static int read_as_nobody(void *place)
 {
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0)
-        _exit(body(p));
-    int status = 0;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        skip();
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-/* Exit status of a child: the line that went wrong, so that the parent's message names it. */
-#define CHILD_CHECK(cond)                                                                                    \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "child: %s:%d: %s\n", __FILE__, __LINE__, #cond);                                \
-            return 1;                                                                                        \
-        }                                                                                                    \
-    } while (0)
-
-static int read_as_nobody(struct place *p)
-{
-    if (geteuid() == 0)
-        CHILD_CHECK(setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
+    const struct place *p = place;
+    CHILD_CHECK(child_become_nobody());
     struct store *s = NULL;
     struct err_detail d = {{0}};
     struct store_job job;
@@ -182,7 +157,7 @@ static void test_reading_where_nothing_can_be_written(void **state)
     p->store = NULL;
     assert_int_equal(chmod(p->path, 0444), 0);
     assert_int_equal(chmod(p->scratch.dir, 0555), 0);
-    in_child(p, read_as_nobody);
+    child_run(read_as_nobody, p);
 }
 
 /* Stores windows until there is no room, then checks that what was reported as stored is readable. */
@@ -219,21 +194,16 @@ static int fill(struct place *p)
     return 0;
 }
 
-static int fill_under_a_limit(struct place *p)
+static int fill_under_a_limit(void *place)
 {
-    struct rlimit small = {.rlim_cur = 400 * 1024, .rlim_max = 400 * 1024};
-    CHILD_CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setrlimit(RLIMIT_FSIZE, &small) == 0);
-    return fill(p);
+    CHILD_CHECK(child_limit_files(FULL_BYTES));
+    return fill(place);
 }
 
-static int fill_a_disk(struct place *p)
+static int fill_a_disk(void *place)
 {
-    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
-        return 77;
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("tmpfs", p->scratch.dir, "tmpfs", 0, "size=400k") != 0)
-        return 77;
-    return fill(p);
+    const struct place *p = place;
+    return child_mount_small(p->scratch.dir, FULL_BYTES) ? fill(place) : CHILD_SKIPS;
 }
 
 static void test_full_quota(void **state)
@@ -242,7 +212,7 @@ static void test_full_quota(void **state)
     store_close(p->store);
     p->store = NULL;
     assert_int_equal(unlink(p->path), 0);
-    in_child(p, fill_under_a_limit);
+    child_run(fill_under_a_limit, p);
 }
 
 static void test_full_disk(void **state)
@@ -250,7 +220,7 @@ static void test_full_disk(void **state)
     struct place *p = *state;
     store_close(p->store);
     p->store = NULL;
-    in_child(p, fill_a_disk);
+    child_run(fill_a_disk, p);
 }
 
 static int write_lines(struct place *p, int count)
