@@ -1,5 +1,6 @@
 #include "common/blobs.h"
 
+#include "common/file.h"
 #include "common/mem.h"
 
 #include <dirent.h>
@@ -39,11 +40,10 @@ static struct name part_name(const uint8_t hash[SHA256_BYTES])
 enum err blobs_open(const char *dir, uint64_t bytes_max, struct blobs **out, struct err_detail *d)
 {
     *out = NULL;
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return err_set(d, err_from_errno(errno), "%s cannot be made: %s", dir, strerror(errno));
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return err_set(d, err_from_errno(errno), "%s cannot be opened: %s", dir, strerror(errno));
+    int fd = -1;
+    enum err e = file_open_dir(dir, 0700, &fd, d);
+    if (e != ERR_OK)
+        return e;
     struct blobs *b = mem_zalloc(1, sizeof *b);
     b->path = mem_strdup(dir);
     b->dir_fd = fd;
@@ -80,21 +80,6 @@ uint64_t blobs_have(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t 
     }
     int64_t have = size_of(b, part_name(hash).text);
     return have > 0 && (uint64_t)have < size_bytes ? (uint64_t)have : 0;
-}
-
-static enum err write_all(int fd, const char *data, size_t len, off_t offset)
-{
-    while (len > 0) {
-        ssize_t n = pwrite(fd, data, len, offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n == 0 ? ERR_IO : err_from_errno(errno);
-        data += n;
-        len -= (size_t)n;
-        offset += n;
-    }
-    return ERR_OK;
 }
 
 /* The last byte is here: checks the whole, makes it last, gives it its name. */
@@ -138,7 +123,7 @@ enum err blobs_write(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t
     if (fd < 0)
         return err_set(d, err_from_errno(errno), "%s/%s cannot be written: %s", b->path, part.text,
                        strerror(errno));
-    enum err e = ftruncate(fd, (off_t)*have) == 0 ? write_all(fd, data, len, (off_t)offset) : ERR_IO;
+    enum err e = ftruncate(fd, (off_t)*have) == 0 ? file_write_at(fd, data, len, offset) : ERR_IO;
     if (e != ERR_OK) {
         /* The disk may be full: what came before this piece stays, to go on from. */
         int undone = ftruncate(fd, (off_t)*have);
@@ -158,21 +143,18 @@ static enum err copy_checked(int from, int to, uint8_t hash[SHA256_BYTES], struc
     struct sha256 sum;
     sha256_init(&sum);
     char block[64 * 1024];
-    off_t offset = 0;
+    size_t n = sizeof block;
     enum err e = ERR_OK;
-    ssize_t n;
-    while (e == ERR_OK && (n = read(from, block, sizeof block)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            e = err_set(d, err_from_errno(errno), "a stored file cannot be read: %s", strerror(errno));
+    for (uint64_t offset = 0; e == ERR_OK && n == sizeof block; offset += n) {
+        e = file_read_at(from, block, sizeof block, offset, &n);
+        if (e != ERR_OK) {
+            err_set(d, e, "a stored file cannot be read: %s", err_text(e));
             break;
         }
-        sha256_add(&sum, block, (size_t)n);
-        e = write_all(to, block, (size_t)n, offset);
+        sha256_add(&sum, block, n);
+        e = file_write_at(to, block, n, offset);
         if (e != ERR_OK)
             err_set(d, e, "a file of the workspace cannot be written: %s", err_text(e));
-        offset += n;
     }
     sha256_end(&sum, hash);
     sha256_fini(&sum);
@@ -221,19 +203,10 @@ enum err blobs_read(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t 
     if (fd < 0)
         return err_set(d, ERR_NOT_FOUND, "file %.16s... is not here", whole.text);
     size_t got = 0;
-    ssize_t n = 1;
-    while (got < len && n > 0) {
-        n = pread(fd, (char *)out + got, len - got, (off_t)(offset + got));
-        if (n < 0 && errno == EINTR)
-            n = 1;
-        else if (n > 0)
-            got += (size_t)n;
-    }
-    int errnum = n < 0 ? errno : 0;
+    enum err e = file_read_at(fd, out, len, offset, &got);
     close(fd);
-    if (n < 0)
-        return err_set(d, err_from_errno(errnum), "file %.16s... cannot be read: %s", whole.text,
-                       strerror(errnum));
+    if (e != ERR_OK)
+        return err_set(d, e, "file %.16s... cannot be read: %s", whole.text, err_text(e));
     if (got < len)
         return err_set(d, ERR_NOT_FOUND, "file %.16s... is shorter than it should be", whole.text);
     return ERR_OK;

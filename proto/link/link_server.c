@@ -1,5 +1,6 @@
 #include "proto/link/link.h"
 
+#include "common/file.h"
 #include "common/mem.h"
 #include "proto/link/link_nng.h"
 #include "proto/link/link_peer.h"
@@ -8,12 +9,9 @@
 #include <nng/protocol/reqrep0/rep.h>
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -248,12 +246,8 @@ static enum err lock_path(struct link_bound *b, const char *path, struct err_det
 {
     char name[256];
     snprintf(name, sizeof name, "%s.lock", path);
-    b->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (b->lock_fd < 0)
-        return err_set(d, err_from_errno(errno), "cannot create %s: %s", name, strerror(errno));
-    if (flock(b->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        return err_set(d, ERR_BUSY, "%s is in use: another controller runs there", path);
-    return ERR_OK;
+    enum err e = file_lock(name, &b->lock_fd, d);
+    return e == ERR_BUSY ? err_set(d, e, "%s is in use: another controller runs there", path) : e;
 }
 
 static enum err listen_failed(const char *address, int rv, struct err_detail *d)
