@@ -1,15 +1,13 @@
 #include "agent/enroll.h"
 
-#include "agent/state_dir.h"
 #include "common/address.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/limits.h"
 #include "common/mem.h"
 #include "common/path.h"
 #include "proto/link/link.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,13 +45,7 @@ static enum err write_controller(const char *dir, const char *address, struct er
 {
     char *path = mem_printf("%s/controller", dir);
     char *text = mem_printf("%s\n", address);
-    enum err e = ERR_OK;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    size_t len = strlen(text);
-    if (fd < 0 || write(fd, text, len) != (ssize_t)len || fsync(fd) < 0)
-        e = err_set(d, err_from_errno(errno), "cannot write %s: %s", path, strerror(errno));
-    if (fd >= 0)
-        close(fd);
+    enum err e = file_write(path, 0644, text, strlen(text), d);
     free(text);
     free(path);
     return e;
@@ -80,7 +72,7 @@ enum err enroll_run(const struct invocation *options, struct err_detail *d)
         token = mem_strdup(options->token);
     else if ((e = read_token(&token, d)) != ERR_OK)
         goto out;
-    if ((e = state_dir_make(options->identity_dir, d)) != ERR_OK)
+    if ((e = file_make_dirs(options->identity_dir, d)) != ERR_OK)
         goto out;
     e = link_enroll(&(struct link_enroll_options){.address = options->controller,
                                                   .token = token,
@@ -105,25 +97,19 @@ out:
 enum err enroll_read_controller(const char *identity_dir, char **out, struct err_detail *d)
 {
     char *path = mem_printf("%s/controller", identity_dir);
-    char text[ADDRESS_BYTES_MAX];
-    enum err e = ERR_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (n < 0) {
-        e = errno == ENOENT
-                ? err_set(
-                      d, ERR_NOT_FOUND,
-                      "no controller: %s does not exist. Enroll this machine (splitbench-agent enroll), or "
-                      "say --controller",
-                      path)
-                : err_set(d, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
-    } else {
-        text[n] = '\0';
+    char *text = NULL;
+    size_t len = 0;
+    enum err e = file_read(path, FILE_REGULAR, ADDRESS_BYTES_MAX, &text, &len, d);
+    if (e == ERR_NOT_FOUND)
+        err_set(d, e,
+                "no controller: %s does not exist. Enroll this machine (splitbench-agent enroll), or say "
+                "--controller",
+                path);
+    if (e == ERR_OK) {
         text[strcspn(text, "\r\n")] = '\0';
         e = err_prefix(d, address_parse(text, out, d), "%s", path);
     }
-    if (fd >= 0)
-        close(fd);
+    free(text);
     free(path);
     return e;
 }

@@ -1,42 +1,30 @@
 #include "agent/host.h"
 
-#include "common/buf.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/parse.h"
 #include "common/path.h"
 #include "proto/libraries.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FILE_BYTES_MAX (1024u * 1024u) /* /proc/cpuinfo of 256 CPUs is 350 KiB */
+#define FILE_BYTES_MAX 16777216u /* 16 MiB: /proc/cpuinfo of 256 CPUs is 350 KiB */
 #define CPU_LIST_BYTES 1024u
 
 /* Whole file, or NULL. The caller frees. */
 static char *read_file(const char *root, const char *name)
 {
     char *path = mem_printf("%s%s", root, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = NULL;
+    size_t len = 0;
+    enum err e = file_read(path, FILE_ANY, FILE_BYTES_MAX, &text, &len, NULL);
     free(path);
-    if (fd < 0)
-        return NULL;
-    struct buf b;
-    buf_init(&b, FILE_BYTES_MAX);
-    char chunk[4096];
-    ssize_t n;
-    while ((n = read(fd, chunk, sizeof chunk)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 || buf_append(&b, chunk, (size_t)n) != ERR_OK)
-            break; /* what came so far is what there is */
-    }
-    close(fd);
-    return buf_take(&b);
+    return e == ERR_OK ? text : NULL;
 }
 
 /* The text without what must not travel: cut at the first line's end, blanks trimmed. */

@@ -10,7 +10,4 @@
  * `*lock_fd` stays open for as long as the directory is used; close() gives it back. */
 NODISCARD enum err state_dir_take(const char *dir, int *lock_fd, struct err_detail *d);
 
-/* mkdir -p, 0700 for what is made. */
-NODISCARD enum err state_dir_make(const char *dir, struct err_detail *d);
-
 #endif

@@ -1,5 +1,6 @@
 #include "agent/driver/driver.h"
 
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/response.h"
 
@@ -95,24 +96,15 @@ enum err driver_write_body(const struct driver_input *in, char **path, struct er
     const struct msg_bytes *body = &in->load->request.body;
     char *name = body_path(in);
     int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    size_t done = 0;
-    int errnum = fd < 0 ? errno : 0;
-    while (errnum == 0 && done < body->len) {
-        ssize_t n = write(fd, body->data + done, body->len - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n < 0 && errno != EINTR)
-            errnum = errno;
-    }
-    if (fd >= 0 && close(fd) != 0 && errnum == 0)
-        errnum = errno;
     enum err e = ERR_OK;
-    if (errnum != 0) {
-        e = err_set(d, err_from_errno(errnum), "%s cannot be written: %s", name, strerror(errnum));
-        free(name);
-    } else {
+    if (fd < 0 || file_write_at(fd, body->data, body->len, 0) != ERR_OK)
+        e = err_set(d, err_from_errno(errno), "%s cannot be written: %s", name, strerror(errno));
+    if (fd >= 0 && close(fd) != 0 && e == ERR_OK)
+        e = err_set(d, err_from_errno(errno), "%s cannot be written: %s", name, strerror(errno));
+    if (e == ERR_OK)
         *path = name;
-    }
+    else
+        free(name);
     return e;
 }
 

@@ -4,6 +4,7 @@
 #include "agent/load/transport.h"
 #include "common/args.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/libraries.h"
 #include "common/mem.h"
 #include "common/parse.h"
@@ -39,24 +40,6 @@ struct rule {
     enum err (*take)(struct options *o, const char *value, struct err_detail *d);
 };
 
-enum err options_read_file(const char *path, size_t max, char **out, size_t *len, struct err_detail *d)
-{
-    FILE *f = fopen(path, "rbe");
-    if (f == NULL)
-        return err_set(d, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    char *data = mem_alloc(max + 2);
-    *len = fread(data, 1, max + 1, f);
-    bool failed = ferror(f) != 0;
-    fclose(f);
-    data[*len] = '\0';
-    *out = mem_realloc(data, *len + 1, 1);
-    if (failed)
-        return err_set(d, ERR_IO, "cannot read '%s'", path);
-    if (*len > max)
-        return err_set(d, ERR_TOO_BIG, "'%s' is larger than %zu bytes", path, max);
-    return ERR_OK;
-}
-
 /* --- options with a function of their own --- */
 
 static enum err take_body(struct options *o, const char *value, struct err_detail *d)
@@ -64,7 +47,7 @@ static enum err take_body(struct options *o, const char *value, struct err_detai
     options_drop_body(o);
     o->has_body = true;
     if (*value == '@')
-        return options_read_file(value + 1, LIMIT_BODY_BYTES, &o->body, &o->body_len, d);
+        return file_read(value + 1, FILE_ANY, LIMIT_BODY_BYTES, &o->body, &o->body_len, d);
     o->body = mem_strdup(value);
     o->body_len = strlen(value);
     return ERR_OK;

@@ -67,10 +67,6 @@ struct options {
 enum options_result { OPTIONS_RUN, OPTIONS_DONE /* --help, --version */, OPTIONS_BAD };
 
 enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d);
-/* A whole file of at most `max` bytes, for the caller to free; NUL-terminated. ERR_IO, ERR_TOO_BIG. */
-NODISCARD enum err options_read_file(const char *path, size_t max, char **out, size_t *len,
-                                     struct err_detail *d);
-
 /* The requests hold copies: a large body is not kept twice. */
 void options_drop_body(struct options *o);
 void options_fini(struct options *o);

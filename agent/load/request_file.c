@@ -1,5 +1,6 @@
 #include "agent/load/request_file.h"
 
+#include "common/file.h"
 #include "common/json.h"
 #include "common/mem.h"
 
@@ -105,7 +106,7 @@ static enum err read_body(struct entry *e, const struct json_value *v, struct er
     if (e->spec.body != NULL)
         e->spec.body_len = strlen(e->spec.body);
     if (file != NULL) {
-        err = options_read_file(file, LIMIT_BODY_BYTES, &e->body, &e->spec.body_len, d);
+        err = file_read(file, FILE_ANY, LIMIT_BODY_BYTES, &e->body, &e->spec.body_len, d);
         e->spec.body = e->body;
     }
     e->spec.has_body = e->spec.body != NULL;
@@ -171,7 +172,7 @@ enum err request_file_read(struct request_set *s, const char *path, const struct
     size_t len = 0;
     struct json_value *list = NULL;
     struct json_options comments = {.comments = true};
-    enum err e = options_read_file(path, REQUESTS_FILE_BYTES, &text, &len, d);
+    enum err e = file_read(path, FILE_ANY, REQUESTS_FILE_BYTES, &text, &len, d);
     if (e == ERR_OK)
         e = json_parse(text, len, &comments, &list, d);
     if (e == ERR_OK)

@@ -1,6 +1,7 @@
 #include "agent/load/template.h"
 
 #include "common/buf.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
@@ -37,31 +38,13 @@ static bool fits_place(const char *text, size_t len, enum template_place place)
     return true;
 }
 
-static enum err read_file(const char *path, char **out, size_t *len, struct err_detail *d)
-{
-    FILE *f = fopen(path, "rbe");
-    if (f == NULL)
-        return err_set(d, ERR_IO, "template: cannot read '%s': %s", path, strerror(errno));
-    char *data = mem_alloc(TEMPLATE_FILE_BYTES_MAX + 1);
-    *len = fread(data, 1, TEMPLATE_FILE_BYTES_MAX + 1, f);
-    bool failed = ferror(f) != 0;
-    fclose(f);
-    *out = mem_realloc(data, *len, 1);
-    if (failed)
-        return err_set(d, ERR_IO, "template: cannot read '%s'", path);
-    if (*len > TEMPLATE_FILE_BYTES_MAX)
-        return err_set(d, ERR_TOO_BIG, "template: '%s' is larger than %u bytes", path,
-                       TEMPLATE_FILE_BYTES_MAX);
-    return ERR_OK;
-}
-
 static enum err load_lines(struct template_part *p, const char *path, enum template_place place,
                            struct err_detail *d)
 {
     size_t len = 0;
-    enum err e = read_file(path, &p->file, &len, d);
+    enum err e = file_read(path, FILE_ANY, TEMPLATE_FILE_BYTES_MAX, &p->file, &len, d);
     if (e != ERR_OK)
-        return e;
+        return err_prefix(d, e, "template");
     const char *at = p->file;
     const char *end = at + len;
     size_t cap = 0;

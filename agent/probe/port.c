@@ -1,5 +1,7 @@
 #include "agent/probe/port.h"
 
+#include "common/file.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -73,14 +75,10 @@ static bool name_holder(uint64_t inode, char *out, size_t size)
             continue;
         found = true;
         char path[64];
-        char name[64] = "a program";
+        char name[64];
         snprintf(path, sizeof path, "/proc/%.20s/comm", entry->d_name);
-        FILE *comm = fopen(path, "re");
-        if (comm != NULL && fgets(name, sizeof name, comm) != NULL)
-            name[strcspn(name, "\n")] = '\0';
-        if (comm != NULL)
-            fclose(comm);
-        snprintf(out, size, "%s (pid %.20s)", name, entry->d_name);
+        bool named = file_read_line(path, name, sizeof name);
+        snprintf(out, size, "%s (pid %.20s)", named ? name : "a program", entry->d_name);
     }
     if (proc != NULL)
         closedir(proc);

@@ -2,8 +2,8 @@
 
 #include "agent/process/procstat.h"
 #include "agent/telemetry/fields.h"
-#include "common/buf.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/mem.h"
 
 #include <ctype.h>
@@ -24,33 +24,10 @@
 /* Killed members of a dead agent's leaf have this long to go; the next set tries again. */
 #define STALE_WAIT_MS 500
 
-static enum err read_fd(int fd, struct buf *b)
+static enum err read_file(const char *path, char **out, struct err_detail *d)
 {
-    char chunk[16384];
-    off_t at = 0;
-    for (;;) {
-        ssize_t n = pread(fd, chunk, sizeof chunk, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_from_errno(errno);
-        if (n == 0)
-            return buf_append(b, "", 0);
-        at += n;
-        enum err e = buf_append(b, chunk, (size_t)n);
-        if (e != ERR_OK)
-            return e;
-    }
-}
-
-static enum err read_file(const char *path, struct buf *b, struct err_detail *d)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(d, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
-    enum err e = read_fd(fd, b);
-    close(fd);
-    return e == ERR_OK ? ERR_OK : err_set(d, e, "cannot read %s: %s", path, err_text(e));
+    size_t len = 0;
+    return file_read(path, FILE_ANY, FILE_BYTES_MAX, out, &len, d);
 }
 
 static enum err write_file(const char *dir, const char *name, const char *text)
@@ -119,12 +96,10 @@ static const char *below(const char *own, const char *root)
 enum err cgroup_find_parent(const char *proc_root, char *out, size_t size, struct err_detail *d)
 {
     char path[512];
-    struct buf groups;
-    struct buf mounts;
+    char *groups = NULL;
+    char *mounts = NULL;
     char *save = NULL;
     const char *own = NULL;
-    buf_init(&groups, FILE_BYTES_MAX);
-    buf_init(&mounts, FILE_BYTES_MAX);
     snprintf(path, sizeof path, "%s/self/cgroup", proc_root);
     enum err e = read_file(path, &groups, d);
     snprintf(path, sizeof path, "%s/self/mountinfo", proc_root);
@@ -132,7 +107,7 @@ enum err cgroup_find_parent(const char *proc_root, char *out, size_t size, struc
         e = read_file(path, &mounts, d);
     if (e != ERR_OK)
         goto out;
-    for (char *line = strtok_r(groups.data, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = strtok_r(groups, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
         if (strncmp(line, "0::/", 4) == 0)
             own = line + 3;
     }
@@ -140,7 +115,7 @@ enum err cgroup_find_parent(const char *proc_root, char *out, size_t size, struc
                 own != NULL ? own : "not in a v2 hierarchy");
     if (own == NULL || strstr(own, "/..") != NULL)
         goto out;
-    for (char *line = strtok_r(mounts.data, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = strtok_r(mounts, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
         char *root = NULL;
         char *point = NULL;
         const char *rest = parse_mount(line, &root, &point) ? below(own, root) : NULL;
@@ -152,8 +127,8 @@ enum err cgroup_find_parent(const char *proc_root, char *out, size_t size, struc
         break;
     }
 out:
-    buf_fini(&groups);
-    buf_fini(&mounts);
+    free(groups);
+    free(mounts);
     return e;
 }
 
@@ -170,19 +145,18 @@ static uint64_t pid_namespace(void)
 static enum err check_usable(const char *parent, const char *leaf, struct err_detail *d)
 {
     char path[CGROUP_PATH_BYTES + 64];
-    struct buf type;
+    char *type = NULL;
     snprintf(path, sizeof path, "%s/cgroup.procs", parent);
     if (access(path, W_OK) != 0)
         return err_set(d, ERR_UNSUPPORTED, "%s is not writable", path);
     snprintf(path, sizeof path, "%s/cgroup.procs", leaf);
     if (access(path, W_OK) != 0)
         return err_set(d, ERR_UNSUPPORTED, "%s is not writable", path);
-    buf_init(&type, FILE_BYTES_MAX);
     snprintf(path, sizeof path, "%s/cgroup.type", leaf);
     enum err e = read_file(path, &type, d);
-    if (e == ERR_OK && strcmp(type.data, "domain\n") != 0)
+    if (e == ERR_OK && strcmp(type, "domain\n") != 0)
         e = err_set(d, ERR_UNSUPPORTED, "%s: a group of this type takes no processes", path);
-    buf_fini(&type);
+    free(type);
     return e == ERR_OK ? ERR_OK : ERR_UNSUPPORTED;
 }
 
@@ -238,11 +212,10 @@ void cgroup_leaf_kill(const char *leaf)
 bool cgroup_leaf_populated(const char *leaf)
 {
     char path[CGROUP_PATH_BYTES + 64];
-    struct buf b;
-    buf_init(&b, FILE_BYTES_MAX);
+    char *text = NULL;
     snprintf(path, sizeof path, "%s/cgroup.events", leaf);
-    bool populated = read_file(path, &b, NULL) == ERR_OK && strstr(b.data, "populated 1") != NULL;
-    buf_fini(&b);
+    bool populated = read_file(path, &text, NULL) == ERR_OK && strstr(text, "populated 1") != NULL;
+    free(text);
     return populated;
 }
 
@@ -346,14 +319,14 @@ size_t cgroup_clean_stale(const char *parent)
 struct cgroup_counters {
     int cpu_fd;
     int procs_fd;
-    struct buf text;
+    char *text; /* read last */
+    size_t len;
 };
 
 enum err cgroup_counters_new(const char *leaf, struct cgroup_counters **out, struct err_detail *d)
 {
     char path[CGROUP_PATH_BYTES + 64];
     struct cgroup_counters *c = mem_zalloc(1, sizeof *c);
-    buf_init(&c->text, FILE_BYTES_MAX);
     snprintf(path, sizeof path, "%s/cgroup.procs", leaf);
     c->procs_fd = open(path, O_RDONLY | O_CLOEXEC);
     snprintf(path, sizeof path, "%s/cpu.stat", leaf);
@@ -376,14 +349,16 @@ void cgroup_counters_free(struct cgroup_counters *c)
         close(c->cpu_fd);
     if (c->procs_fd >= 0)
         close(c->procs_fd);
-    buf_fini(&c->text);
+    free(c->text);
     free(c);
 }
 
 static enum err refill(struct cgroup_counters *c, int fd, struct err_detail *d)
 {
-    buf_clear(&c->text);
-    enum err e = read_fd(fd, &c->text);
+    free(c->text);
+    c->text = NULL;
+    enum err e = lseek(fd, 0, SEEK_SET) == 0 ? file_read_fd(fd, FILE_BYTES_MAX, &c->text, &c->len)
+                                             : err_from_errno(errno);
     return e == ERR_OK ? ERR_OK : err_set(d, e, "cannot read the counters of a cgroup: %s", err_text(e));
 }
 
@@ -393,8 +368,8 @@ enum err cgroup_counters_cpu(struct cgroup_counters *c, uint64_t *out_ns, struct
     enum err e = refill(c, c->cpu_fd, d);
     if (e != ERR_OK)
         return e;
-    const char *at = c->text.data + strlen("usage_usec ");
-    if (strncmp(c->text.data, "usage_usec ", strlen("usage_usec ")) != 0 || !fields_take(&at, &usage_us))
+    const char *at = c->text + strlen("usage_usec ");
+    if (strncmp(c->text, "usage_usec ", strlen("usage_usec ")) != 0 || !fields_take(&at, &usage_us))
         return err_set(d, ERR_INVALID, "cpu.stat of a cgroup does not begin with usage_usec");
     *out_ns = usage_us * NS_PER_US;
     return ERR_OK;
@@ -406,11 +381,11 @@ enum err cgroup_counters_members(struct cgroup_counters *c, pid_t **out, size_t 
     if (e != ERR_OK)
         return e;
     size_t lines = 0;
-    for (size_t i = 0; i < c->text.len; i++)
-        lines += c->text.data[i] == '\n';
+    for (size_t i = 0; i < c->len; i++)
+        lines += c->text[i] == '\n';
     pid_t *pids = mem_zalloc(lines + 1, sizeof *pids);
     size_t used = 0;
-    char *at = c->text.data;
+    char *at = c->text;
     while (used < lines) {
         char *end = NULL;
         long pid = strtol(at, &end, 10);

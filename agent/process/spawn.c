@@ -1,6 +1,7 @@
 #include "agent/process/spawn.h"
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
@@ -219,12 +220,8 @@ static enum err explain_program(const struct spawn_options *o, int errnum, struc
 
 static const char *online_cpus(char *out, size_t size)
 {
-    FILE *f = fopen("/sys/devices/system/cpu/online", "re");
-    snprintf(out, size, "others");
-    if (f != NULL && fgets(out, (int)size, f) != NULL)
-        out[strcspn(out, "\n")] = '\0';
-    if (f != NULL)
-        fclose(f);
+    if (!file_read_line("/sys/devices/system/cpu/online", out, size))
+        snprintf(out, size, "others");
     return out;
 }
 

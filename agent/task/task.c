@@ -1,6 +1,7 @@
 #include "agent/task/task_inner.h"
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/path.h"
@@ -80,13 +81,6 @@ static void on_lost(void *arg, const char *why)
     task_proc_lost(t, ERR_CLOSED, why);
 }
 
-static enum err make_dir(const char *path, struct err_detail *d)
-{
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return err_set(d, err_from_errno(errno), "cannot make directory %s: %s", path, strerror(errno));
-    return ERR_OK;
-}
-
 static enum err make_log_dir(struct task *t, struct err_detail *d)
 {
     enum err e = path_check_name("job", t->job, d);
@@ -94,9 +88,9 @@ static enum err make_log_dir(struct task *t, struct err_detail *d)
         return e;
     char *parent = mem_printf("%s/logs", t->state_dir);
     t->log_dir = mem_printf("%s/%s", parent, t->job);
-    e = make_dir(parent, d);
+    e = file_make_dir(parent, 0700, d);
     if (e == ERR_OK)
-        e = make_dir(t->log_dir, d);
+        e = file_make_dir(t->log_dir, 0700, d);
     free(parent);
     return e;
 }

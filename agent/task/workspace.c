@@ -3,6 +3,7 @@
 #include "agent/task/jail.h"
 #include "common/blobs.h"
 #include "common/buf.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/path.h"
 
@@ -27,16 +28,6 @@ struct workspace {
     const struct msg_file **by_hash;
 };
 
-static enum err open_dir(const char *path, int *fd, struct err_detail *d)
-{
-    if (mkdir(path, 0755) != 0 && errno != EEXIST)
-        return err_set(d, err_from_errno(errno), "%s cannot be made: %s", path, strerror(errno));
-    *fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (*fd < 0)
-        return err_set(d, err_from_errno(errno), "%s cannot be opened: %s", path, strerror(errno));
-    return ERR_OK;
-}
-
 enum err workspace_open(const struct workspace_options *o, struct workspace **out, struct err_detail *d)
 {
     *out = NULL;
@@ -55,11 +46,11 @@ enum err workspace_open(const struct workspace_options *o, struct workspace **ou
     e = blobs_open(blobs_dir, o->blob_bytes_max != 0 ? o->blob_bytes_max : WORKSPACE_BLOB_BYTES_MAX,
                    &w->blobs, d);
     if (e == ERR_OK)
-        e = open_dir(w->parent_dir, &parent_fd, d);
+        e = file_open_dir(w->parent_dir, 0755, &parent_fd, d);
     if (e == ERR_OK)
-        e = open_dir(w->job_dir, &w->job_fd, d);
+        e = file_open_dir(w->job_dir, 0755, &w->job_fd, d);
     if (e == ERR_OK)
-        e = open_dir(w->tree_dir, &w->tree_fd, d);
+        e = file_open_dir(w->tree_dir, 0755, &w->tree_fd, d);
     if (e == ERR_OK) {
         futimens(w->job_fd, NULL); /* now in use: the order of removal hangs on it, nothing else */
         *out = w;
@@ -181,43 +172,35 @@ static enum err check_list(const struct msg_files *files, struct err_detail *d)
 
 /* ---- the record: one path a line --------------------------------------------------------------------- */
 
+/* NULL when there is none. */
 static char *read_record(const struct workspace *w)
 {
-    struct buf text;
-    buf_init(&text, RECORD_BYTES_MAX);
+    char *text = NULL;
+    size_t len = 0;
     int fd = openat(w->job_fd, "record", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    char block[16 * 1024];
-    ssize_t n;
-    while (fd >= 0 && (n = read(fd, block, sizeof block)) > 0)
-        if (buf_append(&text, block, (size_t)n) != ERR_OK)
-            break;
+    if (fd < 0 || file_read_fd(fd, RECORD_BYTES_MAX, &text, &len) != ERR_OK)
+        text = NULL;
     if (fd >= 0)
         close(fd);
-    return buf_take(&text);
+    return text;
 }
 
 static enum err write_record(const struct workspace *w, struct err_detail *d)
 {
     const struct msg_files *files = &w->list.u.files;
+    struct buf text;
+    buf_init(&text, RECORD_BYTES_MAX);
+    for (size_t i = 0; i < files->count; i++)
+        must(buf_printf(&text, "%s\n", files->items[i].path) == ERR_OK); /* the limits of the list */
     int fd = openat(w->job_fd, "record.fresh", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    bool good = file != NULL;
-    for (size_t i = 0; i < files->count && good; i++)
-        good = fprintf(file, "%s\n", files->items[i].path) > 0;
-    int errnum = errno;
-    if (file != NULL && fclose(file) != 0) {
-        errnum = errno;
-        good = false;
-    } else if (file == NULL && fd >= 0) {
+    enum err e = ERR_OK;
+    if (fd < 0 || file_write_at(fd, text.data, text.len, 0) != ERR_OK ||
+        renameat(w->job_fd, "record.fresh", w->job_fd, "record") != 0)
+        e = err_set(d, err_from_errno(errno), "%s/record cannot be written: %s", w->job_dir, strerror(errno));
+    if (fd >= 0)
         close(fd);
-    }
-    if (good && renameat(w->job_fd, "record.fresh", w->job_fd, "record") != 0) {
-        errnum = errno;
-        good = false;
-    }
-    return good ? ERR_OK
-                : err_set(d, err_from_errno(errnum), "%s/record cannot be written: %s", w->job_dir,
-                          strerror(errnum));
+    buf_fini(&text);
+    return e;
 }
 
 /* Files that came from us and are not on the list any more go; what the job made itself stays. */

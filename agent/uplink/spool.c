@@ -1,5 +1,6 @@
 #include "agent/uplink/spool.h"
 
+#include "common/file.h"
 #include "common/mem.h"
 
 #include <dirent.h>
@@ -112,18 +113,8 @@ static bool segment_parse(const char *name, uint64_t *id)
 
 static bool read_exact(int fd, void *out, size_t len, uint64_t offset)
 {
-    uint8_t *p = out;
-    while (len > 0) {
-        ssize_t n = pread(fd, p, len, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return true;
+    size_t got = 0;
+    return file_read_at(fd, out, len, offset, &got) == ERR_OK && got == len;
 }
 
 static void entry_add(struct spool *s, const struct entry *e)
@@ -278,8 +269,9 @@ enum err spool_new(const struct spool_options *options, struct spool **out, stru
     s->dir = mem_strdup(options->dir);
     s->bytes_max = options->bytes_max;
     s->dir_fd = -1;
-    if ((mkdir(s->dir, 0700) < 0 && errno != EEXIST) ||
-        (s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
+    if ((e = file_make_dir(s->dir, 0700, d)) != ERR_OK)
+        goto out;
+    if ((s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
         e = err_set(d, err_from_errno(errno), "cannot use spool directory %s: %s", s->dir, strerror(errno));
         goto out;
     }

@@ -62,10 +62,10 @@ static void test_what_is_not_a_directory(void **state)
     FILE *made = fopen(file, "w");
     assert_non_null(made);
     fclose(made);
-    assert_int_equal(state_dir_make(file, &d), ERR_INVALID);
+    int fd = -1;
+    assert_int_equal(state_dir_take(file, &fd, &d), ERR_INVALID);
     assert_non_null(strstr(d.text, "not a directory"));
     char *below = mem_printf("%s/below", file);
-    int fd = -1;
     assert_int_not_equal(state_dir_take(below, &fd, &d), ERR_OK);
     assert_int_equal(fd, -1);
     free(below);
