@@ -5,12 +5,10 @@
 #include "common/utf8.h"
 #include "controller/daemon/daemon.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static bool take_common(struct cli_flags *f, int id, const char *value)
@@ -167,25 +165,6 @@ enum err cli_address(const struct cli_place *place, char **out, struct err_detai
     *out = mem_printf("ipc://%s/controller.sock", state);
     free(state);
     return ERR_OK;
-}
-
-enum err cli_make_dir(const char *path, struct err_detail *d)
-{
-    char *copy = mem_strdup(path);
-    enum err e = ERR_OK;
-    for (char *p = copy + 1; e == ERR_OK; p++) {
-        if (*p != '/' && *p != '\0')
-            continue;
-        char kept = *p;
-        *p = '\0';
-        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
-            e = err_set(d, err_from_errno(errno), "cannot make the directory %s: %s", copy, strerror(errno));
-        *p = kept;
-        if (kept == '\0')
-            break;
-    }
-    free(copy);
-    return e;
 }
 
 int cli_fail(enum err e, const struct err_detail *d)

@@ -90,9 +90,6 @@ char *cli_identity_dir(const struct cli_place *place); /* of an operator */
 /* Where the controller listens; ERR_INVALID when what was given is no address. */
 NODISCARD enum err cli_address(const struct cli_place *place, char **out, struct err_detail *d);
 
-/* mkdir -p, 0700 for what is made. */
-NODISCARD enum err cli_make_dir(const char *path, struct err_detail *d);
-
 /* Says "splitbench: text" on standard error and returns the exit code that fits the error. */
 int cli_fail(enum err e, const struct err_detail *d);
 int cli_usage(const char *fmt, ...) PRINTF_LIKE(1, 2);

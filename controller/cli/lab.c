@@ -5,6 +5,7 @@
 
 #include "common/address.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/parse.h"
@@ -84,7 +85,7 @@ static enum err take(void *arg, int id, const char *value, struct err_detail *d)
 static int make_lab(const struct cli_place *place, const char *state, const char *dir)
 {
     struct err_detail d = {0};
-    enum err e = cli_make_dir(state, &d);
+    enum err e = file_make_dirs(state, &d);
     if (e == ERR_OK)
         e = identity_create_lab(dir, &d);
     if (e != ERR_OK)
@@ -107,7 +108,7 @@ static int run_controller(struct lab *lab, const char *state, const char *identi
     }
     if (!over_ipc)
         lab->listen[lab->listen_count++] = ipc;
-    enum err e = cli_make_dir(state, &d);
+    enum err e = file_make_dirs(state, &d);
     if (e == ERR_OK)
         e = daemon_run(&(struct daemon_options){.state_dir = state,
                                                 .addresses = lab->listen,
@@ -249,7 +250,7 @@ int cli_enroll(int argc, char **argv)
     char *address = NULL;
     enum err e = address_parse(f.operands[0], &address, &d);
     if (e == ERR_OK)
-        e = cli_make_dir(dir, &d);
+        e = file_make_dirs(dir, &d);
     if (e == ERR_OK)
         e = link_enroll(&(struct link_enroll_options){.address = address,
                                                       .token = f.operands[1],

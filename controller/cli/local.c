@@ -1,6 +1,7 @@
 #include "controller/cli/local.h"
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/json.h"
 #include "common/mem.h"
 
@@ -11,7 +12,6 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,13 +64,9 @@ static enum err find_programs(struct local *l, struct err_detail *d)
 static enum err take_lock(struct local *l, struct err_detail *d)
 {
     char *path = mem_printf("%s/lock", l->dir);
-    l->lock_fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-    enum err e = ERR_OK;
-    if (l->lock_fd < 0)
-        e = err_set(d, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
-    else if (flock(l->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        e = err_set(d, ERR_BUSY, "another local run is under way (it holds %s): two would disturb each other",
-                    path);
+    enum err e = file_lock(path, &l->lock_fd, d);
+    if (e == ERR_BUSY)
+        err_set(d, e, "another local run is under way (it holds %s): two would disturb each other", path);
     free(path);
     return e;
 }
@@ -270,7 +266,7 @@ enum err local_start(const struct cli_place *place, const struct experiment *exp
     l->lock_fd = l->leash_fd = l->leash_read_fd = -1;
     l->dir = cli_local_dir(place);
     l->address = mem_printf("ipc://%s/controller.sock", l->dir);
-    enum err e = cli_make_dir(l->dir, d);
+    enum err e = file_make_dirs(l->dir, d);
     if (e == ERR_OK)
         e = find_programs(l, d);
     if (e == ERR_OK)

@@ -1,14 +1,12 @@
 #include "controller/daemon/daemon.h"
 
+#include "common/file.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "controller/daemon/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -37,17 +35,13 @@ char *daemon_store_path(const char *state_dir)
 static enum err lock_state(struct daemon *m, struct err_detail *d)
 {
     const char *dir = m->o->state_dir;
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return err_set(d, err_from_errno(errno), "the state directory %s cannot be made: %s", dir,
-                       strerror(errno));
+    enum err e = file_make_dir(dir, 0700, d);
+    if (e != ERR_OK)
+        return e;
     char *path = mem_printf("%s/controller.lock", dir);
-    m->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    enum err e = ERR_OK;
-    if (m->lock_fd < 0)
-        e = err_set(d, err_from_errno(errno), "%s cannot be opened: %s", path, strerror(errno));
-    else if (flock(m->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        e = err_set(d, ERR_BUSY, "another controller has the state directory %s; stop it or name another one",
-                    dir);
+    e = file_lock(path, &m->lock_fd, d);
+    if (e == ERR_BUSY)
+        err_set(d, e, "another controller has the state directory %s; stop it or name another one", dir);
     free(path);
     return e;
 }

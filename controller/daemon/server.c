@@ -1,6 +1,7 @@
 #include "controller/daemon/server.h"
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "controller/daemon/server_inner.h"
@@ -237,17 +238,6 @@ static void arm_tick(struct server *s)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static void read_boot_id(char *out, size_t size)
-{
-    out[0] = '\0';
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (f == NULL)
-        return;
-    if (fgets(out, (int)size, f) != NULL)
-        out[strcspn(out, "\n")] = '\0';
-    (void)fclose(f);
-}
-
 static enum err make_parts(struct server *s, struct err_detail *d)
 {
     enum err e = store_open(s->o.store_path, false, &s->store, d);
@@ -355,7 +345,7 @@ enum err server_new(const struct server_options *options, struct server **out, s
     do
         identity_random(&s->incarnation, sizeof(s->incarnation));
     while (s->incarnation == 0);
-    read_boot_id(s->own_boot_id, sizeof(s->own_boot_id));
+    file_read_line("/proc/sys/kernel/random/boot_id", s->own_boot_id, sizeof(s->own_boot_id));
     must(uv_timer_init(s->o.loop, &s->tick) == 0);
     s->tick.data = s;
     enum err e = make_parts(s, d);

@@ -3,12 +3,11 @@
 #include "controller/experiment/experiment_reader.h"
 #include "controller/experiment/files.h"
 
-#include "common/buf.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/sha256.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,56 +233,38 @@ static enum err read_text(struct experiment_reader *r, const char *text, size_t 
     return ERR_OK;
 }
 
-/* The whole file, at most LIMIT_EXPERIMENT_BYTES; pipes are fine. */
-static enum err load_file(const char *path, struct buf *out, struct err_detail *d)
+/* Pipes are fine. */
+static enum err load_file(const char *path, char **out, size_t *len, struct err_detail *d)
 {
-    char piece[16384];
     struct stat st;
-    enum err e = ERR_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(d, err_from_errno(errno), "%s: %s", path, strerror(errno));
-    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-        e = err_set(d, ERR_INVALID, "%s: is a directory; name the experiment file in it", path);
-    while (e == ERR_OK) {
-        ssize_t n = read(fd, piece, sizeof piece);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            e = err_set(d, ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
-        if (n <= 0)
-            break;
-        e = buf_append(out, piece, (size_t)n);
-        if (e != ERR_OK)
-            err_set(d, e, "%s: over %u bytes, too big for an experiment file", path, LIMIT_EXPERIMENT_BYTES);
-    }
-    close(fd);
-    return e;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return err_set(d, ERR_INVALID, "%s: is a directory; name the experiment file in it", path);
+    return file_read(path, FILE_ANY, LIMIT_EXPERIMENT_BYTES, out, len, d);
 }
 
 enum err experiment_read(const struct experiment_options *options, struct experiment **out,
                          struct experiment_problems *problems, struct err_detail *d)
 {
     struct experiment *e = NULL;
-    struct buf text;
+    char *text = NULL;
+    size_t len = 0;
     char *copy = mem_strdup(options->file);
     char *base_dir = realpath(dirname(copy), NULL);
-    buf_init(&text, LIMIT_EXPERIMENT_BYTES);
     *problems = (struct experiment_problems){0};
-    enum err err = load_file(options->file, &text, d);
+    enum err err = load_file(options->file, &text, &len, d);
     if (err == ERR_OK && base_dir == NULL)
         err = err_set(d, ERR_IO, "%s: its directory cannot be found: %s", options->file, strerror(errno));
     if (err != ERR_OK)
         goto out;
     struct experiment_reader r = {.options = options, .problems = problems, .base_dir = base_dir};
-    err = read_text(&r, text.data != NULL ? text.data : "", text.len, &e);
+    err = read_text(&r, text, len, &e);
     if (err != ERR_OK)
         goto out;
     e->base_dir = base_dir;
     base_dir = NULL;
     *out = e;
 out:
-    buf_fini(&text);
+    free(text);
     free(base_dir);
     free(copy);
     return err;

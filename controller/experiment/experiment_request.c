@@ -1,17 +1,14 @@
 #include "controller/experiment/experiment_reader.h"
 
 #include "common/base64.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* A request as checks and workloads share it: method, path, headers and one kind of body. */
 
@@ -119,36 +116,6 @@ static void read_headers(struct experiment_reader *r, const struct json_value *v
         reader_problem(r, v, "has %zu bytes in all, at most %u are allowed", bytes, LIMIT_HEADER_BYTES);
 }
 
-/* The whole of a regular file, or a problem. */
-static void read_file(struct experiment_reader *r, const struct json_value *v, const char *path,
-                      struct msg_bytes *out)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        reader_problem(r, v, "%s: %s", path, errno == ENOENT ? "does not exist" : strerror(errno));
-    } else if (!S_ISREG(st.st_mode)) {
-        reader_problem(r, v, "%s is not a regular file", path);
-    } else if (st.st_size > (off_t)READER_BODY_BYTES) {
-        reader_problem(r, v, "%s has %lld bytes, at most %u are allowed", path, (long long)st.st_size,
-                       READER_BODY_BYTES);
-    } else {
-        size_t size = (size_t)st.st_size;
-        out->data = mem_alloc(size);
-        while (out->len < size) {
-            ssize_t n = read(fd, out->data + out->len, size - out->len);
-            if (n <= 0) {
-                reader_problem(r, v, "%s: %s", path,
-                               n < 0 ? strerror(errno) : "became shorter while it was read");
-                break;
-            }
-            out->len += (size_t)n;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-}
-
 static void read_body_file(struct experiment_reader *r, const struct json_value *v, struct msg_bytes *out)
 {
     char *name = NULL;
@@ -156,7 +123,11 @@ static void read_body_file(struct experiment_reader *r, const struct json_value 
         reader_problem_key(r, v, "an experiment that was resolved names no files");
     else if (reader_get_string(r, v, LIMIT_PATH_BYTES - 1, &name)) {
         char *path = name[0] == '/' ? mem_strdup(name) : mem_printf("%s/%s", r->base_dir, name);
-        read_file(r, v, path, out);
+        struct err_detail d;
+        char *data = NULL;
+        if (file_read(path, FILE_REGULAR, READER_BODY_BYTES, &data, &out->len, &d) != ERR_OK)
+            reader_problem(r, v, "%s", d.text);
+        out->data = (uint8_t *)data;
         free(path);
     }
     free(name);

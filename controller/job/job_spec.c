@@ -2,18 +2,17 @@
 
 #include "common/buf.h"
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/mem.h"
 #include "common/path.h"
 #include "common/sha256.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define PROBLEMS_SHOWN  5u
-#define FILE_LINE_BYTES (LIMIT_PATH_BYTES + 128u)
+#define PROBLEMS_SHOWN 5u
+/* A line is a hash, a size, a mode and a path. */
+#define LIST_BYTES_MAX ((size_t)LIMIT_FILES * (LIMIT_PATH_BYTES + 128u))
 
 void job_spec_free(struct job_spec *s)
 {
@@ -109,46 +108,24 @@ static char *list_path(const char *state_dir, const char *id)
     return mem_printf("%s/files/%s", state_dir, id);
 }
 
-static enum err write_lines(FILE *f, const struct job_spec *s)
-{
-    char hash[SHA256_TEXT_BYTES];
-    for (size_t i = 0; i < s->files.count; i++) {
-        const struct msg_file *file = &s->files.items[i];
-        if (fprintf(f, "%s %" PRIu64 " %o %s\n", sha256_text(file->hash, hash), file->size_bytes, file->mode,
-                    file->path) < 0)
-            return err_from_errno(errno);
-    }
-    if (fflush(f) != 0 || fsync(fileno(f)) != 0)
-        return err_from_errno(errno);
-    return ERR_OK;
-}
-
 enum err job_spec_store_files(const struct job_spec *s, const char *state_dir, struct err_detail *d)
 {
     char *dir = mem_printf("%s/files", state_dir);
     char *path = list_path(state_dir, s->id);
-    char *fresh = mem_printf("%s.new", path);
-    enum err e = ERR_OK;
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
-        e = err_set(d, err_from_errno(errno), "%s cannot be made: %s", dir, strerror(errno));
-        goto out;
+    struct buf text;
+    buf_init(&text, LIST_BYTES_MAX);
+    for (size_t i = 0; i < s->files.count; i++) {
+        const struct msg_file *file = &s->files.items[i];
+        char hash[SHA256_TEXT_BYTES];
+        must(buf_printf(&text, "%s %" PRIu64 " %o %s\n", sha256_text(file->hash, hash), file->size_bytes,
+                        file->mode, file->path) == ERR_OK);
     }
-    FILE *f = fopen(fresh, "we");
-    if (f == NULL) {
-        e = err_set(d, err_from_errno(errno), "%s cannot be written: %s", fresh, strerror(errno));
-        goto out;
-    }
-    e = write_lines(f, s);
-    if (fclose(f) != 0 && e == ERR_OK)
-        e = err_from_errno(errno);
-    if (e == ERR_OK && rename(fresh, path) != 0)
-        e = err_from_errno(errno);
-    if (e != ERR_OK)
-        e = err_set(d, e, "%s cannot be written: %s", path, err_text(e));
-out:
-    free(dir);
+    enum err e = file_make_dir(dir, 0700, d);
+    if (e == ERR_OK)
+        e = file_write(path, 0600, text.data, text.len, d);
+    buf_fini(&text);
     free(path);
-    free(fresh);
+    free(dir);
     return e;
 }
 
@@ -185,21 +162,21 @@ static bool read_line(char *line, struct msg_file *out)
 
 static enum err read_files(struct job_spec *s, const char *state_dir, struct err_detail *d)
 {
-    char line[FILE_LINE_BYTES];
     char *path = list_path(state_dir, s->id);
-    enum err e = ERR_OK;
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        e = err_set(d, err_from_errno(errno), "the list of the job's files, %s, cannot be read: %s", path,
-                    strerror(errno));
-    while (e == ERR_OK && fgets(line, sizeof(line), f) != NULL) {
+    char *text = NULL;
+    size_t len = 0;
+    enum err e = file_read(path, FILE_REGULAR, LIST_BYTES_MAX, &text, &len, d);
+    if (e != ERR_OK)
+        e = err_prefix(d, e, "the list of the job's files");
+    for (char *line = text, *next; e == ERR_OK && *line != '\0'; line = next) {
         struct msg_file file = {0};
+        next = line + strcspn(line, "\n");
+        next += *next == '\n';
         e = read_line(line, &file)
                 ? add_file(s, &file, d)
                 : err_set(d, ERR_INVALID, "%s is damaged; submit the experiment again", path);
     }
-    if (f != NULL)
-        (void)fclose(f);
+    free(text);
     free(path);
     return e;
 }

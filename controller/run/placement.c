@@ -1,5 +1,6 @@
 #include "controller/run/placement.h"
 
+#include "common/file.h"
 #include "common/parse.h"
 
 void placement_plain_cores(struct placement_cores *out)
@@ -16,14 +17,8 @@ void placement_read_cores(const char *sys_root, struct placement_cores *out)
         cpu_set_t siblings;
         snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/topology/thread_siblings_list", sys_root,
                  i);
-        FILE *f = fopen(path, "re");
-        if (f == NULL)
+        if (!file_read_line(path, line, sizeof(line)))
             continue;
-        char *got = fgets(line, sizeof(line), f);
-        (void)fclose(f);
-        if (got == NULL)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
         if (parse_cpus(line, &siblings, "siblings", NULL) != ERR_OK)
             continue;
         for (size_t k = 0; k < CPU_SETSIZE; k++) {

@@ -92,7 +92,7 @@ done
 "$sb" controller init --state "$work/closed" >&- 2>"$work/err" && wrong "controller init: a closed standard output is no failure"
 [ "$(grep -lr "Next: splitbench" "$work/closed")" = "" ] || wrong "controller init: it printed into a file of its own"
 head -c 5000000 /dev/zero | tr '\0' ' ' >"$work/big.json"
-refuses 2 "over 4194304 bytes, too big for an experiment file" plan "$work/big.json"
+refuses 2 "big.json has more than 4194304 bytes" plan "$work/big.json"
 echo "$tried bad command lines"
 
 # ---- while it runs ------------------------------------------------------------------------------------------
