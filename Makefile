@@ -1,4 +1,4 @@
-# make [V=1] [STRICT=1] [SAN=address,undefined | SAN=thread] [target]; `make help` lists the targets.
+# make [V=1] [STRICT=1] [SAN=address,undefined | SAN=thread] [T=test] [target]; `make help` lists the targets.
 # STRICT=1, as in CI: a warning is an error. Whoever only builds, with a compiler that we have not seen, gets programs.
 comma    := ,
 O        ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
@@ -16,6 +16,7 @@ DEFS     := -D_GNU_SOURCE -DSPLITBENCH_BUILD='"$(VERSION)"'
 INCLUDES := -I. -I$(O) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 COMPILE   = $(CC) $(DEFS) $(INCLUDES) $(CFLAGS) $(SANFLAGS)
+FUZZ      = $(CLANG) $(DEFS) $(INCLUDES) -std=c11 -O1 -g -fno-sanitize-recover=undefined -fsanitize=address,undefined
 
 # What each program is made of, and what it links. The generator stays small: no nng, no protobuf.
 srcs             = $(sort $(wildcard $(addsuffix /*.c,$(1))))
@@ -35,27 +36,49 @@ SIM             := $(patsubst tests/sim/%.c,$(O)/tests/%,$(wildcard tests/sim/si
 HELPERS         := $(patsubst tests/support/%.c,$(O)/tests/%,$(wildcard tests/support/tool_*.c))
 FUZZERS         := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 OBJECTS         := $(call objs,common $(PROTO_DIRS) $(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS) tests/unit tests/sim tests/support)
-NO_MAIN          = $(filter-out %/main.o,$(COMMON_OBJ) $(PROTO_OBJ) \
-                   $(call objs,$(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS)) $(call objs,tests/support))
+PRODUCT         := $(filter-out %/main.o,$(COMMON_OBJ) $(PROTO_OBJ) $(call objs,$(LOAD_DIRS) $(AGENT_DIRS) $(CONTROLLER_DIRS)))
+
+# Tests link an archive, and so only what they use. An object that nothing refers to, since it stands before a function
+# of libc, would never be taken out of one: it is linked by name, but where a test must do without it.
+TEST_LIB        := $(O)/libsplitbench-test.a
+FUZZ_LIB        := $(O)/libsplitbench-fuzz.a
+INTERPOSED      := $(O)/proto/link/nng_faults/sendmsg.o
+WITHOUT         := $(O)/tests/test_nng_faults
+
+ifneq ($(T),)
+ifeq ($(wildcard tests/unit/$(T).c tests/sim/$(T).c tests/e2e/$(T).sh),)
+$(error no test is called '$(T)': none of tests/unit/$(T).c, tests/sim/$(T).c and tests/e2e/$(T).sh is there)
+endif
+endif
 
 all: $(PROGRAMS) ## build the three programs into build/bin
 
 $(O)/bin/splitbench-load:  $(call objs,$(LOAD_DIRS)) $(COMMON_OBJ)
 $(O)/bin/splitbench-agent: $(call objs,$(AGENT_DIRS)) $(PROTO_OBJ) $(COMMON_OBJ)
 $(O)/bin/splitbench:       $(call objs,$(CONTROLLER_DIRS)) $(PROTO_OBJ) $(COMMON_OBJ)
-$(UNIT): $(O)/tests/%: $(O)/tests/unit/%.o $(NO_MAIN)
-$(SIM):  $(O)/tests/%: $(O)/tests/sim/%.o $(NO_MAIN)
-$(HELPERS): $(O)/tests/%: $(O)/tests/support/%.o $(NO_MAIN)
 $(O)/bin/splitbench-load: LIBS = $(LOAD_LIBS)
 $(filter-out %-load,$(PROGRAMS)): LIBS = $(ALL_LIBS)
-$(UNIT) $(SIM) $(HELPERS): LIBS = $(ALL_LIBS) -lcmocka
-$(O)/tests/test_nng_faults: LEFT_OUT = $(O)/proto/link/nng_faults/sendmsg.o
+$(UNIT): $(O)/tests/%: $(O)/tests/unit/%.o
+$(SIM):  $(O)/tests/%: $(O)/tests/sim/%.o
+$(HELPERS): $(O)/tests/%: $(O)/tests/support/%.o
+$(filter-out $(WITHOUT),$(UNIT) $(SIM) $(HELPERS)): $(INTERPOSED)
 
-$(PROGRAMS) $(UNIT) $(SIM) $(HELPERS):
+$(PROGRAMS):
 	@mkdir -p $(@D); echo "  LD   $@"
-	$(Q)$(CC) $(CFLAGS) $(SANFLAGS) -Wl,--as-needed -o $@ \
-	    $(filter-out $(LEFT_OUT) $(O)/tests/support/tool_%.o,$(filter %.o,$^)) \
-	    $(filter $(O)/tests/support/$(@F).o,$^) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(SANFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) $(LIBS)
+
+# A test is linked again when an object changed that the linker took for it (-t names them), not for any other.
+$(UNIT) $(SIM) $(HELPERS): | $(TEST_LIB)
+	@mkdir -p $(@D); echo "  LD   $@"
+	$(Q)$(CC) $(CFLAGS) $(SANFLAGS) -Wl,--as-needed,-t -o $@ $(filter $(O)/tests/%.o $(INTERPOSED),$^) $(TEST_LIB) \
+	    $(ALL_LIBS) -lcmocka >$@.linked
+	@awk -v o=$(O)/ 'index($$0, o) == 1 && /\.o$$/ { print "$@: " $$0 "\n" $$0 ":" }' $@.linked >$@.d; rm $@.linked
+
+$(TEST_LIB): $(filter-out $(INTERPOSED) $(O)/tests/support/tool_%,$(PRODUCT) $(call objs,tests/support))
+$(FUZZ_LIB): $(PRODUCT:$(O)/%=$(O)/fuzz-obj/%)
+$(TEST_LIB) $(FUZZ_LIB):
+	@echo "  AR   $@"; rm -f $@
+	$(Q)$(AR) rcs --thin $@ $^
 
 $(O)/%.o: %.c $(O)/flags | needs $(GEN).h
 	@mkdir -p $(@D); echo "  CC   $<"
@@ -79,29 +102,34 @@ $(call objs,tests/unit tests/sim tests/support): | needs-test
 
 # Everything is rebuilt when the flags change.
 $(O)/flags: FORCE
-	@mkdir -p $(@D); echo '$(COMPILE) $(WARN)' | cmp -s - $@ || echo '$(COMPILE) $(WARN)' > $@
+	@mkdir -p $(@D); echo '$(COMPILE) $(WARN) $(FUZZ)' | cmp -s - $@ || echo '$(COMPILE) $(WARN) $(FUZZ)' > $@
 
-# Fuzzers link their own instrumented copy of the sources, built by clang.
-$(FUZZERS): $(O)/fuzz/%: tests/fuzz/%.c $(GEN).c FORCE
-	@mkdir -p $(@D); echo "  FUZZ $@"
-	$(Q)$(CLANG) $(DEFS) $(INCLUDES) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined -o $@ $< $(GEN).c \
-	    $(filter-out %/main.c,$(call srcs,common $(PROTO_DIRS) agent/driver $(LOAD_DIRS) $(CONTROLLER_DIRS))) \
-	    agent/probe/http_response.c $(ALL_LIBS)
+# Fuzzers link their own instrumented objects, built by clang.
+$(O)/fuzz-obj/%.o: %.c $(O)/flags | needs $(GEN).h
+	@mkdir -p $(@D); echo "  FUZZ $<"
+	$(Q)$(FUZZ) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(O)/fuzz-obj/%.o: $(O)/%.c $(O)/flags
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ) -fsanitize=fuzzer-no-link -c -o $@ $<
+
+$(FUZZERS): $(O)/fuzz/%: $(O)/fuzz-obj/tests/fuzz/%.o $(FUZZ_LIB)
+	@mkdir -p $(@D); echo "  LD   $@"
+	$(Q)$(FUZZ) -fsanitize=fuzzer -o $@ $^ $(ALL_LIBS)
 
 demo: ## install what is missing, build, compare two real servers in about a minute
 	$(Q)deploy/deps.sh build demo
 	@$(MAKE) --no-print-directory all
 	$(Q)docs/examples/demo.sh $(O)/bin
 
-test: deps ## what CI runs: unit, simulation and end-to-end tests
+test: deps ## what CI runs: unit, simulation and end-to-end tests; T=NAME: only that one
 	@$(MAKE) --no-print-directory test-build
-	$(Q)tests/run.sh $(O)
+	$(Q)tests/run.sh $(O) all $(T)
 
 test-unit: test-build ## unit and simulation tests only
-	$(Q)tests/run.sh $(O) unit
+	$(Q)tests/run.sh $(O) unit $(T)
 
-test-build: $(PROGRAMS) $(UNIT) $(SIM) $(HELPERS)
+test-build: $(PROGRAMS) $(HELPERS) $(if $(T),$(filter %/$(T),$(UNIT) $(SIM)),$(UNIT) $(SIM))
 
 objects: $(OBJECTS)
 
