@@ -6,6 +6,7 @@ set -eu
 . "$(dirname "$0")/../support/lab.sh"
 seconds=${1:-60}
 port=$((20000 + $$ % 10000))
+lab_build
 lab_begin
 
 "$bin/splitbench" controller init --state "$lab/state" >"$lab/init.log"

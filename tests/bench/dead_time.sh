@@ -1,16 +1,15 @@
 #!/bin/sh
 # Dead time per window: what passes between the end of one window and the start of the next beyond the warm-up,
 # gap and drain that the experiment asks for. The aim is at most 100 ms. Prints every figure.
-#   tests/bench/dead_time.sh BUILD_BIN
+#   tests/bench/dead_time.sh [BUILD_BIN]
 set -eu
-bin=$(cd "${1:-build/bin}" && pwd)
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d "${TMPDIR:-/tmp}/splitbench-dead.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-"$bin/splitbench" run --local --quiet --json --state "$work" --set design.rounds=2 --set design.cooldown=0s \
+. "$(dirname "$0")/../support/lab.sh"
+if [ $# -gt 0 ]; then bin=$(cd "$1" && pwd); else lab_build; fi
+lab_begin
+"$bin/splitbench" run --local --quiet --json --state "$lab/state" --set design.rounds=2 --set design.cooldown=0s \
     --set design.gap=0s --set 'workloads[0].warmup=100ms' --set 'workloads[0].duration=500ms' \
-    --set 'workloads[0].connections=[1,2,4,8,16,32]' "$root/docs/examples/nginx-lighttpd.json" >"$work/report.json"
-python3 - "$work/report.json" <<'PY'
+    --set 'workloads[0].connections=[1,2,4,8,16,32]' "$root/docs/examples/nginx-lighttpd.json" >"$lab/report.json"
+python3 - "$lab/report.json" <<'PY'
 import json, statistics, sys
 cells = json.load(open(sys.argv[1]))["cells"]
 ms = [a["dead_ns"] / 1e6 for c in cells for a in c["attempts"] if a["dead_ns"]]

@@ -4,6 +4,7 @@
 # them it could not find. Fails when one disagrees. (Python's port is not asked: it rounds ranks differently.)
 set -eu
 . "$(dirname "$0")/../support/lab.sh"
+lab_build build/tests/tool_faulty
 lab_begin
 . "$(dirname "$0")/../support/load_lab.sh"
 

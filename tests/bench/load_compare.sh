@@ -6,12 +6,16 @@
 # Then memory, scaling by threads, pacing, and the truth of latencies. Takes some ten minutes.
 set -eu
 . "$(dirname "$0")/../support/lab.sh"
+lab_build build/tests/tool_faulty
 lab_begin
 . "$(dirname "$0")/../support/load_lab.sh"
 pairs=${1:-5}
 seconds=${2:-3}
 
 PATH=$PATH:/usr/sbin:/sbin
+for program in nginx openssl taskset; do
+    command -v $program >/dev/null || fail "needs $program, which is not here (make deps installs it)"
+done
 cpus=$(nproc)
 [ "$cpus" -ge 2 ] || fail "needs two CPUs: one for the server, one for the generator"
 port=$(free_port)

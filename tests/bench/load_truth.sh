@@ -4,6 +4,7 @@
 # is off. Real-time scheduling, where allowed, keeps other work on the machine out of the picture.
 set -eu
 . "$(dirname "$0")/../support/lab.sh"
+lab_build build/tests/tool_faulty
 lab_begin
 . "$(dirname "$0")/../support/load_lab.sh"
 

@@ -17,6 +17,12 @@ lab_need_root() {
     exit 1
 }
 
+# lab_build TARGET...: for a script that somebody starts by hand: the programs as the sources are now, and what else it
+# needs of make. With SPLITBENCH_BIN set, that build is the one to use, and nothing is built.
+lab_build() {
+    [ -n "${SPLITBENCH_BIN:-}" ] || make -s -C "$root" all "$@" >&2
+}
+
 lab_pids=
 lab_spaces=
 
