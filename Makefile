@@ -154,8 +154,8 @@ check-mixed: all ## a lab of Debian 12 and 13 (as root; makes a system of the ot
 fuzz: $(FUZZERS) ## each fuzzer for SECONDS_PER_FUZZER (60)
 	$(Q)tests/fuzz/run.sh $(O) $(SECONDS_PER_FUZZER)
 
-check-layers: ## who may include whom
-	$(Q)tests/support/check_layers.sh
+check-layers: ## who may include whom; guards; names in comments; circles of folders
+	$(Q)tests/support/check_layers.py
 
 check-headers: $(GEN).h ## every header compiles alone
 	@for h in $$(git ls-files '*.h'); do \

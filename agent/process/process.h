@@ -2,9 +2,10 @@
 #define AGENT_PROCESS_PROCESS_H
 /*
  * The processes of one job: started, watched, measured and ended as whole trees. Between the agent and the
- * job stand supervisors (agent/supervisor.h), one for each tree: a child process of ours that is the tree's
- * subreaper and clears everything when we die or the lease ends. Owned by the task; all calls and callbacks
- * on the agent's loop. main() begins with supervisor_main(), and the program starts no other children.
+ * job stand supervisors (agent/process/supervisor.h), one for each tree: a child process of ours that is the
+ * tree's subreaper and clears everything when we die or the lease ends. Owned by the task; all calls and
+ * callbacks on the agent's loop. main() begins with supervisor_main(), and the program starts no other
+ * children.
  */
 #include "common/err.h"
 #include "common/limits.h"

@@ -20,7 +20,7 @@ void process_files_init(struct process_files *f, const char *dir, uint32_t numbe
 void process_files_fini(struct process_files *f); /* the files stay */
 void process_files_remove(struct process_files *f);
 
-/* As in agent/process.h. What cannot be read is logged and reads as empty. The caller frees. */
+/* As in agent/process/process.h. What cannot be read is logged and reads as empty. The caller frees. */
 char *process_files_read_log(const struct process_files *f, size_t *len, uint64_t *dropped_bytes);
 char *process_files_read_tail(const struct process_files *f, size_t lines_max);
 char *process_files_take_output(struct process_files *f, size_t *len, bool *truncated);

@@ -12,7 +12,7 @@
 #define SUPERVISOR_OPTION "--supervise"
 #define SUPERVISOR_NAME   "sb-supervisor" /* in ps; at most 15 bytes */
 
-/* First thing in main() of every program that uses agent/process.h: true when this process is to be a
+/* First thing in main() of every program that uses agent/process/process.h: true when this process is to be a
  * supervisor, which it then was; main returns `*exit_code`. Nothing else of the program may have run yet
  * (no threads). */
 bool supervisor_main(int argc, char **argv, int *exit_code);

@@ -1,7 +1,7 @@
 #ifndef AGENT_TASK_TASK_INNER_H
 #define AGENT_TASK_TASK_INNER_H
 /*
- * What the files of the task share. For agent/task*.c only; see agent/task.h.
+ * What the files of the task share. For agent/task/task*.c only; see agent/task/task.h.
  *
  * task.c        life, the command table, CHECK and SAMPLE
  * task_proc.c   START and STOP: one state machine a process

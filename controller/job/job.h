@@ -2,8 +2,8 @@
 #define CONTROLLER_JOB_JOB_H
 /*
  * The jobs that are alive: queued until all their hosts can be had, then each on a thread of its own
- * (controller/run.h). Carries orders from those threads to the fleet and events back. Jobs that have ended
- * are in the store only. Loop thread.
+ * (controller/run/run.h). Carries orders from those threads to the fleet and events back. Jobs that have
+ * ended are in the store only. Loop thread.
  *
  * Queued jobs are tried in the order in which they came, whenever a host becomes free; a later one that fits
  * may overtake one that does not.

@@ -3,7 +3,7 @@
 /*
  * One connection of a client, from dialling to closing: an nng socket of its own, so that nothing of an old
  * connection reaches a new one. Dialling and closing block in nng and run on threads of their own. Owned by
- * link_client.c; the loop's thread. For proto/link_*.c only.
+ * link_client.c; the loop's thread. For proto/link/link_*.c only.
  */
 #include "proto/link/link.h"
 #include "proto/link/mailbox.h"

@@ -2,7 +2,7 @@
 #define PROTO_LINK_LINK_PEER_H
 /*
  * The server's side of one connection: its session from HELLO to the end, and the requests it has open.
- * Owned by the server's table, which link_server.c keeps; the loop's thread. For proto/link_*.c only.
+ * Owned by the server's table, which link_server.c keeps; the loop's thread. For proto/link/link_*.c only.
  *
  * Limits: LIMIT_PEERS connections; LINK_REQUESTS_MAX unanswered requests of one; LINK_SHY_NS for a
  * connection without a session, LINK_SILENT_NS for one that says nothing more.

@@ -2,8 +2,8 @@
 #define PROTO_MSG_MSG_H
 /*
  * What travels between programs, as plain structs: decoded, range-checked and copied from the wire by
- * proto/msg/codec.c, the only file that knows the generated types. A message owns everything it points to;
- * msg_fini frees it. Any thread, one at a time.
+ * proto/msg/codec_decode.c; the generated types stay there and in the tables (proto/msg/schema.h). A message
+ * owns everything it points to; msg_fini frees it. Any thread, one at a time.
  *
  * Every request gets exactly one answer on the same connection. Agents ask (POLL, PUSH), operators ask
  * (SUBMIT, BLOB, WATCH, ASK); the controller only answers. docs/protocol.md has the whole conversation.

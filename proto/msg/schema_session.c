@@ -16,7 +16,7 @@ static const struct schema schema_host = SCHEMA_OF(OURS, host__descriptor, host_
 #undef OURS
 #undef WIRE
 
-/* The protocol number of a HELLO is its frame's: proto/msg/codec.c. */
+/* The protocol number of a HELLO is its frame's: proto/msg/codec_decode.c. */
 #define OURS struct msg_hello
 #define WIRE Splitbench__V1__Hello
 static const struct schema_field hello_fields[] = {

@@ -16,7 +16,7 @@ wrong() {
     sed 's/^/    /' "$work/err" >&2
 }
 
-# ---- experiment files: tests/e2e/bad_input/NAME.json, and in `expected` all that is said about each ---------
+# ---- experiment files: the .json files of tests/e2e/bad_input, and in `expected` all that is said about each ---------
 tab=$(printf '\t')
 for file in "$bad"/*.json; do
     name=$(basename "$file" .json)

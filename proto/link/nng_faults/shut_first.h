@@ -4,7 +4,7 @@
  * Bends around NNG_FAULT_CLOSE_HANGS: a connection is shut down at its socket, so that nng notices its end by
  * itself, and only a pipe that is left over after that is closed; a close that hangs all the same is
  * abandoned. Without the fault these functions do nothing. The loop's thread, unless said otherwise. For
- * proto/link_*.c and proto/link/attempt.c only.
+ * proto/link/link_*.c and proto/link/attempt.c only.
  *
  * Over ipc a server cannot tell its sockets apart. There the peer is of our own user, and the pipe is closed.
  */
