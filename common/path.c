@@ -60,11 +60,8 @@ enum err path_check_name(const char *what, const char *name, struct err_detail *
     const char *fault = path_name_fault(name, strlen(name));
     if (fault == NULL)
         return ERR_OK;
-    return err_set(
-        d, ERR_INVALID,
-        "%s \"%.64s\" %s: a name is 1 to %u letters, digits, '.', '_' and '-', and begins with a letter "
-        "or digit",
-        what, name, fault, LIMIT_NAME_BYTES);
+    return err_set(d, ERR_INVALID, "%s '%.64s' %s; a name has 1 to %u letters, digits, '.', '_' and '-'",
+                   what, name, fault, LIMIT_NAME_BYTES);
 }
 
 enum err path_check(const char *path, struct err_detail *d)

@@ -23,7 +23,7 @@ static void test_names(void **state)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         d.text[0] = '\0';
         assert_int_equal(path_check_name("a job's id", bad[i], &d), ERR_INVALID);
-        assert_memory_equal(d.text, "a job's id \"", 12);
+        assert_memory_equal(d.text, "a job's id '", 12);
         assert_non_null(strstr(d.text, path_name_fault(bad[i], strlen(bad[i]))));
     }
     memset(text, 'n', sizeof text);
