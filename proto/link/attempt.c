@@ -5,6 +5,7 @@
 #include "proto/link/link_nng.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* NNG_FAULT_DIAL_NEVER_ENDS: no dial is cancelled that is younger, and one that does not end then is left. */
 #define CANCEL_AFTER_NS (50 * NS_PER_MS)
@@ -19,7 +20,7 @@ static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev ev, void *arg)
     (void)ev;
     struct attempt *a = arg;
     nng_dialer_close(a->dialer);
-    shut_first_note_end(a);
+    shut_first_note_end(&a->shut);
     mailbox_post(&a->box, &a->lost);
 }
 
@@ -90,7 +91,7 @@ void attempt_start_call(struct attempt_call *call, nng_msg *m, uint64_t timeout_
 static void close_socket(void *arg)
 {
     struct attempt *a = arg;
-    shut_first_attempt(a);
+    shut_first_end(&a->shut);
     for (size_t i = 0; i < ATTEMPT_CALLS; i++)
         nng_aio_stop(a->calls[i].aio);
     for (size_t i = 0; i < ATTEMPT_CALLS; i++)
@@ -206,7 +207,7 @@ enum err attempt_new(uv_loop_t *loop, const char *address, nng_tls_config *tls,
         must(nng_ctx_open(&call->ctx, socket) == 0);
         must(nng_aio_alloc(&call->aio, on_aio, call) == 0);
     }
-    shut_first_watch(a);
+    shut_first_watch(&a->shut, socket, a->address + strlen(LINK_IPC));
     must(nng_pipe_notify(socket, NNG_PIPE_EV_REM_POST, on_pipe_gone, a) == 0);
     a->started_ns = clock_now_ns();
     a->dial = side_thread_start(loop, dial, on_dialled, a);

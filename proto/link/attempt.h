@@ -3,7 +3,7 @@
 /*
  * One connection of a client, from dialling to closing: an nng socket of its own, so that nothing of an old
  * connection reaches a new one. Dialling and closing block in nng and run on threads of their own. Owned by
- * link_client.c; the loop's thread. For proto/link/link_*.c only.
+ * link_client.c and enroll.c; the loop's thread. For proto/link/ only.
  */
 #include "proto/link/link.h"
 #include "proto/link/mailbox.h"
@@ -56,9 +56,7 @@ struct attempt {
     bool closing;
     bool abandoned; /* nng has hung: it stays behind */
     int dial_code;
-#if NNG_FAULT_CLOSE_HANGS
-    struct shut_first_target target;
-#endif
+    struct shut_first_client shut;
     struct attempt_call calls[ATTEMPT_CALLS];
 };
 

@@ -2,7 +2,7 @@
 #define PROTO_LINK_LINK_NNG_H
 /*
  * What the two ends share of nng: addresses, error codes, TLS configurations, frames. Any thread; no state.
- * For proto/link/link_*.c only.
+ * For proto/link/ only.
  */
 #include "proto/identity/identity.h"
 

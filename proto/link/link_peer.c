@@ -20,7 +20,7 @@ static void end(struct link_peer *peer, const char *why)
 
 static void close_connection(struct link_peer *peer)
 {
-    if (!shut_first_peer(peer))
+    if (peer->ipc || !shut_first_peer(&peer->server->shut, &peer->shut_wanted, &peer->deadline_ns))
         nng_pipe_close(peer->pipe);
 }
 

@@ -2,7 +2,7 @@
 #define PROTO_LINK_LINK_PEER_H
 /*
  * The server's side of one connection: its session from HELLO to the end, and the requests it has open.
- * Owned by the server's table, which link_server.c keeps; the loop's thread. For proto/link/link_*.c only.
+ * Owned by the server's table, which link_server.c keeps; the loop's thread. For proto/link/ only.
  *
  * Limits: LIMIT_PEERS connections; LINK_REQUESTS_MAX unanswered requests of one; LINK_SHY_NS for a
  * connection without a session, LINK_SILENT_NS for one that says nothing more.
@@ -10,7 +10,6 @@
 #include "common/clock.h"
 #include "proto/link/link.h"
 #include "proto/link/mailbox.h"
-#include "proto/link/nng_faults/link_guard.h"
 #include "proto/link/nng_faults/shut_first.h"
 #include "proto/link/session.h"
 
@@ -41,9 +40,7 @@ struct link_server {
     uv_timer_t tick;       /* deadlines: runs while there are peers */
     uv_timer_t guard_tick; /* runs while there is a port */
     struct link_guard guard;
-#if NNG_FAULT_CLOSE_HANGS
-    struct shut_timer *shut; /* NULL until something is dropped */
-#endif
+    struct shut_first_server shut;
     struct link_bound *bound;
     size_t bound_count;
     struct link_peer *buckets[LINK_PEER_BUCKETS];
@@ -68,9 +65,7 @@ struct link_peer {
     uint16_t remote_port;
     struct session session;
     uint64_t deadline_ns; /* when it is dropped or, if ended, closed; 0 = never */
-#if NNG_FAULT_CLOSE_HANGS
-    bool shut_wanted;
-#endif
+    bool shut_wanted;     /* of shut_first */
     struct msg hello;
     struct identity_facts facts;
     uint8_t nonce[MSG_NONCE_BYTES];
@@ -91,9 +86,6 @@ struct link_request {
 
 /* One message from this peer; `number` is nng's request number. */
 void link_peer_hear(struct link_peer *peer, uint32_t number, const void *data, size_t len);
-
-/* Whose socket this is, or NULL; not over ipc. Implemented by the server. */
-struct link_peer *link_server_find_peer(const struct link_server *s, const struct own_socket *socket);
 
 /* Called by the tick. */
 void link_peer_check_deadline(struct link_peer *peer, uint64_t now_ns);

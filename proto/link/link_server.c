@@ -4,7 +4,6 @@
 #include "common/mem.h"
 #include "proto/link/link_nng.h"
 #include "proto/link/link_peer.h"
-#include "proto/link/nng_faults/side_thread.h"
 
 #include <nng/protocol/reqrep0/rep.h>
 
@@ -140,7 +139,8 @@ static void on_tick(uv_timer_t *timer)
         uv_timer_stop(timer);
 }
 
-struct link_peer *link_server_find_peer(const struct link_server *s, const struct own_socket *socket)
+/* Whose socket this is, or NULL; not over ipc. */
+static struct link_peer *find_peer(const struct link_server *s, const struct own_socket *socket)
 {
     for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
         for (struct link_peer *p = s->buckets[i]; p != NULL; p = p->next)
@@ -152,7 +152,13 @@ struct link_peer *link_server_find_peer(const struct link_server *s, const struc
 
 static bool is_known(void *arg, const struct own_socket *socket)
 {
-    return link_server_find_peer(arg, socket) != NULL;
+    return find_peer(arg, socket) != NULL;
+}
+
+static bool is_shut_wanted(void *arg, const struct own_socket *socket)
+{
+    const struct link_peer *p = find_peer(arg, socket);
+    return p != NULL && p->shut_wanted;
 }
 
 static void on_guard_tick(uv_timer_t *timer)
@@ -363,6 +369,8 @@ enum err link_server_new(const struct link_server_options *options, struct link_
     s->tick.data = s->guard_tick.data = s;
     s->guard.is_known = is_known;
     s->guard.arg = s;
+    s->shut = (struct shut_first_server){
+        .loop = options->loop, .guard = &s->guard, .is_wanted = is_shut_wanted, .arg = s};
     for (size_t i = 0; i < s->bound_count && e == ERR_OK; i++)
         e = listen_on(s, &s->bound[i], options->addresses[i], d);
     if (e != ERR_OK) {
@@ -416,7 +424,7 @@ static void close_socket(void *arg)
 {
     struct link_server *s = arg;
     nng_aio_stop(s->recv);
-    shut_first_all(s);
+    shut_first_all(&s->shut);
     nng_close(s->socket);
 }
 
@@ -445,7 +453,7 @@ void link_server_close(struct link_server **server, void (*cb)(void *arg), void 
             s->buckets[i] = p->next;
             link_peer_free(p, "the controller stopped");
         }
-    shut_first_stop(s);
+    shut_first_stop(&s->shut);
     shut_first_limit(side_thread_start(s->tick.loop, close_socket, on_socket_closed, s));
 }
 

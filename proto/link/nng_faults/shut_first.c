@@ -3,9 +3,6 @@
 #if NNG_FAULT_CLOSE_HANGS
 
 #include "common/mem.h"
-#include "proto/link/attempt.h"
-#include "proto/link/link_nng.h"
-#include "proto/link/link_peer.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -20,25 +17,23 @@
 
 /* ---- the server's side --------------------------------------------------------------------------------- */
 
+/* Memory of its own: nobody waits for the end of its closing, which may come after the server's. */
 struct shut_timer {
     uv_timer_t timer;
-    struct link_server *server;
+    struct shut_first_server *server;
 };
 
-static void shut_dropped(void *arg, const struct own_socket *socket)
+static void shut_wanted(void *arg, const struct own_socket *socket)
 {
-    const struct link_server *s = arg;
-    if (!guard_watches(&s->guard, socket))
-        return;
-    const struct link_peer *p = link_server_find_peer(s, socket);
-    if (p != NULL && p->shut_wanted)
+    const struct shut_first_server *s = arg;
+    if (guard_watches(s->guard, socket) && s->is_wanted(s->arg, socket))
         (void)shutdown(socket->fd, SHUT_RDWR); /* or it is gone already */
 }
 
-static void on_shut(uv_timer_t *timer)
+static void on_gathered(uv_timer_t *timer)
 {
     const struct shut_timer *t = timer->data;
-    own_sockets_visit(shut_dropped, t->server);
+    own_sockets_visit(shut_wanted, t->server);
 }
 
 static void on_stopped(uv_handle_t *handle)
@@ -46,48 +41,45 @@ static void on_stopped(uv_handle_t *handle)
     free(handle->data);
 }
 
-static struct shut_timer *new_timer(struct link_server *s)
+static struct shut_timer *new_timer(struct shut_first_server *s)
 {
     struct shut_timer *t = mem_zalloc(1, sizeof *t);
     t->server = s;
-    must(uv_timer_init(s->tick.loop, &t->timer) == 0);
+    must(uv_timer_init(s->loop, &t->timer) == 0);
     t->timer.data = t;
     return t;
 }
 
-bool shut_first_peer(struct link_peer *peer)
+bool shut_first_peer(struct shut_first_server *s, bool *wanted, uint64_t *deadline_ns)
 {
-    struct link_server *s = peer->server;
-    if (peer->ipc || (peer->shut_wanted && peer->deadline_ns == 0))
-        return false;
-    if (peer->shut_wanted)
-        return true;
-    peer->shut_wanted = true;
-    peer->deadline_ns = clock_now_ns() + SHUT_NS;
-    if (s->shut == NULL)
-        s->shut = new_timer(s);
-    if (!uv_is_active((uv_handle_t *)&s->shut->timer))
-        uv_timer_start(&s->shut->timer, on_shut, GATHER_MS, 0);
+    if (*wanted)
+        return *deadline_ns != 0;
+    *wanted = true;
+    *deadline_ns = clock_now_ns() + SHUT_NS;
+    if (s->timer == NULL)
+        s->timer = new_timer(s);
+    if (!uv_is_active((uv_handle_t *)&s->timer->timer))
+        uv_timer_start(&s->timer->timer, on_gathered, GATHER_MS, 0);
     return true;
 }
 
-void shut_first_stop(struct link_server *s)
+void shut_first_stop(struct shut_first_server *s)
 {
-    if (s->shut != NULL)
-        uv_close((uv_handle_t *)&s->shut->timer, on_stopped);
-    s->shut = NULL;
+    if (s->timer != NULL)
+        uv_close((uv_handle_t *)&s->timer->timer, on_stopped);
+    s->timer = NULL;
 }
 
 static void shut_any(void *arg, const struct own_socket *socket)
 {
-    const struct link_server *s = arg;
-    if (guard_watches(&s->guard, socket))
+    const struct shut_first_server *s = arg;
+    if (guard_watches(s->guard, socket))
         (void)shutdown(socket->fd, SHUT_RDWR);
 }
 
-void shut_first_all(struct link_server *s)
+void shut_first_all(struct shut_first_server *s)
 {
-    if (s->guard.port_count == 0)
+    if (s->guard->port_count == 0)
         return;
     own_sockets_visit(shut_any, s);
     uv_sleep(ALL_MS);
@@ -98,20 +90,21 @@ void shut_first_all(struct link_server *s)
 static void on_pipe_arriving(nng_pipe pipe, nng_pipe_ev ev, void *arg)
 {
     (void)ev;
-    struct shut_first_target *t = arg;
-    if (nng_pipe_get_addr(pipe, NNG_OPT_LOCADDR, &t->local) != 0 ||
-        nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &t->remote) != 0)
-        t->remote.s_family = NNG_AF_UNSPEC;
+    struct shut_first_client *c = arg;
+    if (nng_pipe_get_addr(pipe, NNG_OPT_LOCADDR, &c->local) != 0 ||
+        nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &c->remote) != 0)
+        c->remote.s_family = NNG_AF_UNSPEC;
 }
 
-void shut_first_watch(struct attempt *a)
+void shut_first_watch(struct shut_first_client *c, nng_socket socket, const char *path)
 {
-    must(nng_pipe_notify(a->socket, NNG_PIPE_EV_ADD_PRE, on_pipe_arriving, &a->target) == 0);
+    c->path = path;
+    must(nng_pipe_notify(socket, NNG_PIPE_EV_ADD_PRE, on_pipe_arriving, c) == 0);
 }
 
-void shut_first_note_end(struct attempt *a)
+void shut_first_note_end(struct shut_first_client *c)
 {
-    atomic_store(&a->target.gone, true);
+    atomic_store(&c->gone, true);
 }
 
 static uint16_t port_of(const nng_sockaddr *sa)
@@ -120,8 +113,7 @@ static uint16_t port_of(const nng_sockaddr *sa)
 }
 
 struct search {
-    const struct shut_first_target *target;
-    const char *path; /* of ipc */
+    const struct shut_first_client *client;
     int found;
     bool shut; /* what is found */
 };
@@ -129,10 +121,10 @@ struct search {
 static void visit(void *arg, const struct own_socket *s)
 {
     struct search *search = arg;
-    const struct shut_first_target *t = search->target;
-    bool same = t->remote.s_family == NNG_AF_IPC
-                    ? s->ipc && strcmp(s->remote_path, search->path) == 0
-                    : !s->ipc && s->local_port == port_of(&t->local) && s->remote_port == port_of(&t->remote);
+    const struct shut_first_client *c = search->client;
+    bool same = c->remote.s_family == NNG_AF_IPC
+                    ? s->ipc && strcmp(s->remote_path, c->path) == 0
+                    : !s->ipc && s->local_port == port_of(&c->local) && s->remote_port == port_of(&c->remote);
     if (!same)
         return;
     search->found++;
@@ -142,18 +134,17 @@ static void visit(void *arg, const struct own_socket *s)
 
 /* Where the socket cannot be told from another, it is left alone: an answer that arrives in the very
  * microsecond is all there is to fear. */
-void shut_first_attempt(struct attempt *a)
+void shut_first_end(const struct shut_first_client *c)
 {
-    const struct shut_first_target *t = &a->target;
-    struct search search = {.target = t, .path = a->address + strlen(LINK_IPC)};
-    if (t->remote.s_family == NNG_AF_UNSPEC || atomic_load(&t->gone))
+    struct search search = {.client = c};
+    if (c->remote.s_family == NNG_AF_UNSPEC || atomic_load(&c->gone))
         return;
     own_sockets_visit(visit, &search);
     if (search.found != 1)
         return;
     search.shut = true;
     own_sockets_visit(visit, &search);
-    for (unsigned i = 0; i < GONE_MS && !atomic_load(&t->gone); i++)
+    for (unsigned i = 0; i < GONE_MS && !atomic_load(&c->gone); i++)
         uv_sleep(1);
 }
 
