@@ -87,9 +87,13 @@ $(O)/%.o: %.c $(O)/flags | needs $(GEN).h
 $(GEN).o: $(GEN).c $(O)/flags
 	$(Q)$(COMPILE) -std=c11 -c -o $@ $<
 
-$(GEN).c $(GEN).h &: proto/splitbench.proto | needs
-	@mkdir -p $(@D); echo "  PB   $<"
-	$(Q)protoc -Iproto --c_out=$(O)/proto $<
+$(O)/proto/splitbench.proto: proto/splitbench.proto.in common/figure_list.h | needs
+	@mkdir -p $(@D)
+	$(Q)$(CC) -E -P -undef -I. -xc $< -o $@
+
+$(GEN).c $(GEN).h &: $(O)/proto/splitbench.proto
+	@echo "  PB   $<"
+	$(Q)protoc -I$(O)/proto --c_out=$(O)/proto $<
 
 # What is missing is named all at once, with the command that brings it, before a compiler tells of one header.
 needs:

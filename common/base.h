@@ -10,10 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NODISCARD                       __attribute__((warn_unused_result))
-#define NORETURN                        _Noreturn
-#define PRINTF_LIKE(fmt, first)         __attribute__((format(printf, fmt, first)))
-#define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
+#define NODISCARD               __attribute__((warn_unused_result))
+#define NORETURN                _Noreturn
+#define PRINTF_LIKE(fmt, first) __attribute__((format(printf, fmt, first)))
+#define ARRAY_LEN(a)            (sizeof(a) / sizeof((a)[0]))
+/* The place of `field` in struct `of`; does not compile unless it has this type. */
+#define TYPED_OFFSET(of, field, type)                                                                        \
+    (offsetof(of, field) +                                                                                   \
+     0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((of *)0)->field), type) ? 1 : -1]))
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /*

@@ -160,6 +160,14 @@ void json_write_bool(struct json_writer *w, const char *key, bool v)
     put_text(w, v ? "true" : "false");
 }
 
+void json_write_figure(struct json_writer *w, const char *key, struct figure f)
+{
+    if (f.known)
+        json_write_u64(w, key, f.value);
+    else
+        json_write_null(w, key);
+}
+
 void json_write_null(struct json_writer *w, const char *key)
 {
     begin(w, key);

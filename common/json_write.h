@@ -18,6 +18,7 @@
  * most readers lose them. NaN and infinities come as null. Bytes that are not UTF-8 become U+FFFD.
  */
 #include "common/buf.h"
+#include "common/figure.h"
 #include "common/json.h"
 
 struct json_writer {
@@ -42,6 +43,7 @@ void json_write_i64(struct json_writer *w, const char *key, int64_t v);
 /* The shortest text that reads back to the same double. */
 void json_write_double(struct json_writer *w, const char *key, double v);
 void json_write_bool(struct json_writer *w, const char *key, bool v);
+void json_write_figure(struct json_writer *w, const char *key, struct figure f); /* unknown: null */
 void json_write_null(struct json_writer *w, const char *key);
 /* A whole tree; numbers as they were written. */
 void json_write_value(struct json_writer *w, const char *key, const struct json_value *v);

@@ -172,16 +172,11 @@ static enum err parse_accounts(const struct json_value *root, const char *key, s
     const struct json_value *a = NULL;
     bool balanced = false;
     enum err e = json_get_child(root, key, JSON_OBJECT, &a, d);
-    if (e == ERR_OK)
-        e = get_count(a, "scheduled", &out->scheduled, d);
-    if (e == ERR_OK)
-        e = get_count(a, "ok", &out->ok, d);
-    if (e == ERR_OK)
-        e = get_count(a, "failed", &out->failed, d);
-    if (e == ERR_OK)
-        e = get_count(a, "in_flight", &out->in_flight, d);
-    if (e == ERR_OK)
-        e = get_count(a, "never_sent", &out->never_sent, d);
+#define X(name)                                                                                              \
+    if (e == ERR_OK)                                                                                         \
+        e = get_count(a, #name, &out->name, d);
+    MSG_ACCOUNTS_LIST(X)
+#undef X
     if (e == ERR_OK)
         e = json_get_bool(a, "balanced", &balanced, d);
     if (e != ERR_OK)
@@ -241,31 +236,29 @@ static enum err parse_window(const struct json_value *root, const struct driver_
     return ERR_OK;
 }
 
-static enum err parse_counts(const struct json_value *root, struct msg_loaded *out, struct err_detail *d)
+/* One that the generator does not know is null; a generator older than the figure does not have it. */
+static enum err parse_figure(const struct json_value *root, const struct figure_row *row, struct figure *out,
+                             struct err_detail *d)
 {
-    const struct json_value *totals = NULL;
-    const struct json_value *bytes = NULL;
-    const struct json_value *cpu = NULL;
-    enum err e = json_get_child(root, "totals", JSON_OBJECT, &totals, d);
+    const struct json_value *in = row->group[0] != '\0' ? json_member(root, row->group) : root;
+    const struct json_value *told = json_member(in, row->key);
+    uint64_t value = 0;
+    if (row->since > 1 && (told == NULL || told->kind == JSON_NULL))
+        return ERR_OK;
+    enum err e = row->group[0] != '\0' ? json_get_child(root, row->group, JSON_OBJECT, &in, d) : ERR_OK;
     if (e == ERR_OK)
-        e = json_get_child(root, "bytes", JSON_OBJECT, &bytes, d);
+        e = get_count(in, row->key, &value, d);
     if (e == ERR_OK)
-        e = json_get_child(root, "cpu", JSON_OBJECT, &cpu, d);
-    const struct {
-        const struct json_value *object;
-        const char *key;
-        uint64_t *to;
-    } counts[] = {{totals, "requests_sent", &out->requests_sent},
-                  {totals, "responses", &out->responses},
-                  {bytes, "body", &out->body_bytes},
-                  {bytes, "wire_in", &out->wire_in_bytes},
-                  {bytes, "wire_out", &out->wire_out_bytes},
-                  {root, "short_bodies", &out->short_bodies},
-                  {cpu, "user_ns", &out->cpu_user_ns},
-                  {cpu, "system_ns", &out->cpu_system_ns},
-                  {root, "rss_bytes_max", &out->rss_bytes_max}};
-    for (size_t i = 0; i < ARRAY_LEN(counts) && e == ERR_OK; i++)
-        e = get_count(counts[i].object, counts[i].key, counts[i].to, d);
+        *out = figure_known(value);
+    return e;
+}
+
+static enum err parse_figures(const struct json_value *root, struct msg_loaded *out, struct err_detail *d)
+{
+    enum err e = ERR_OK;
+    for (int i = 0; i < FIGURE_LOAD_COUNT && e == ERR_OK; i++)
+        if (figure_load_rows[i].group != NULL)
+            e = parse_figure(root, &figure_load_rows[i], &out->figures[i], d);
     return e;
 }
 
@@ -372,9 +365,9 @@ static enum err parse_tree(const struct json_value *root, const struct driver_sp
         e = parse_accounts(root, "warmup", &out->warmup, d);
     if (e == ERR_OK)
         e = parse_accounts(root, "drain", &drain, d);
-    out->unanswered = drain.failed + drain.in_flight;
+    out->figures[FIGURE_UNANSWERED] = figure_known(drain.failed + drain.in_flight);
     if (e == ERR_OK)
-        e = parse_counts(root, out, d);
+        e = parse_figures(root, out, d);
     if (e == ERR_OK)
         e = parse_statuses(root, out, d);
     if (e == ERR_OK)

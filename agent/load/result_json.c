@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* An absolute instant, ns: always a string, because readers use doubles. */
 static void put_instant(struct json_writer *j, const char *key, uint64_t ns)
@@ -35,25 +36,25 @@ static void put_accounts(struct json_writer *j, const char *key, const struct ac
     json_write_close(j);
 }
 
-static void put_totals(struct json_writer *j, const struct tally *t)
+/* In the objects that their rows name; null where the program could not measure one. */
+static void put_measured(struct json_writer *j, const struct figure *figures)
 {
-    uint64_t sent = 0;
-    uint64_t responses = 0;
-    for (int p = 0; p < PHASE_COUNT; p++) {
-        sent += t->accounts[p].sent;
-        responses += t->accounts[p].responses;
+    const char *open = "";
+    for (int i = 0; i < FIGURE_LOAD_COUNT; i++) {
+        const struct figure_row *row = &figure_load_rows[i];
+        if (row->group == NULL)
+            continue;
+        if (strcmp(row->group, open) != 0) {
+            if (open[0] != '\0')
+                json_write_close(j);
+            if (row->group[0] != '\0')
+                json_write_object(j, row->group);
+            open = row->group;
+        }
+        json_write_figure(j, row->key, figures[i]);
     }
-    json_write_object(j, "totals");
-    json_write_u64(j, "requests_sent", sent);
-    json_write_u64(j, "responses", responses);
-    json_write_close(j);
-    const struct accounts *w = &t->accounts[PHASE_WINDOW];
-    json_write_object(j, "bytes");
-    json_write_u64(j, "body", w->body_bytes);
-    json_write_u64(j, "wire_in", w->wire_in);
-    json_write_u64(j, "wire_out", w->wire_out);
-    json_write_close(j);
-    json_write_u64(j, "short_bodies", w->short_bodies);
+    if (open[0] != '\0')
+        json_write_close(j);
 }
 
 static void put_status(struct json_writer *j, const struct tally *t)
@@ -239,7 +240,7 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct r
     put_accounts(&j, "accounts", &y->accounts[PHASE_WINDOW]);
     put_accounts(&j, "warmup", &y->accounts[PHASE_WARMUP]);
     put_accounts(&j, "drain", &y->accounts[PHASE_DRAIN]);
-    put_totals(&j, y);
+    put_measured(&j, r->figures);
     put_status(&j, y);
     put_requests(&j, y, plan->requests);
     put_faults(&j, "errors", &y->faults[PHASE_WINDOW]);
@@ -258,15 +259,10 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct r
     put_figures(&j, "loop_lag_ns", y->loop_lag);
     if (o->open_loop)
         put_open_loop(&j, y, o);
-    json_write_object(&j, "cpu");
-    json_write_u64(&j, "user_ns", y->cpu_user_ns);
-    json_write_u64(&j, "system_ns", y->cpu_system_ns);
-    json_write_close(&j);
     json_write_array(&j, "threads_busy");
     for (uint32_t i = 0; i < o->threads; i++)
         json_write_double(&j, NULL, r->thread_shares[i]);
     json_write_close(&j);
-    json_write_u64(&j, "rss_bytes_max", r->rss_bytes_max);
     put_verdict(&j, &r->verdict);
     if (calibration != NULL)
         calibrate_print_json(calibration, &j, "calibration");

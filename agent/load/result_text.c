@@ -131,7 +131,7 @@ void result_text(const struct run_result *r, const struct options *o, const stru
     printf("  own cost     %.0f %% of a CPU", seconds > 0 ? (double)cpu_ns / (double)window_ns * 100 : 0);
     if (w->responses != 0)
         printf(", %s a request", live_latency_text(cpu_ns / w->responses, a, sizeof a));
-    printf(", %s\n", bytes_text((double)r->rss_bytes_max, b, sizeof b));
+    printf(", %s\n", bytes_text(figure_real(r->figures[FIGURE_RSS_BYTES_MAX]), b, sizeof b));
     if (r->verdict.limit == LIMIT_CPU)
         printf("  NOTE         a thread was busy for %.0f %% of the window: the generator may have been the "
                "limit\n",

@@ -204,10 +204,30 @@ static enum err start_workers(struct run *run, const struct run_plan *plan, stru
     return ERR_OK;
 }
 
-static void collect(struct run *run, struct run_result *out)
+static void measure(struct run_result *out)
 {
     struct rusage u;
     must(getrusage(RUSAGE_SELF, &u) == 0);
+    const struct tally *t = out->tally;
+    const struct accounts *w = &t->accounts[PHASE_WINDOW];
+    uint64_t sent = 0, responses = 0;
+    for (int p = 0; p < PHASE_COUNT; p++) {
+        sent += t->accounts[p].sent;
+        responses += t->accounts[p].responses;
+    }
+    out->figures[FIGURE_REQUESTS_SENT] = figure_known(sent);
+    out->figures[FIGURE_RESPONSES] = figure_known(responses);
+    out->figures[FIGURE_BODY_BYTES] = figure_known(w->body_bytes);
+    out->figures[FIGURE_WIRE_IN_BYTES] = figure_known(w->wire_in);
+    out->figures[FIGURE_WIRE_OUT_BYTES] = figure_known(w->wire_out);
+    out->figures[FIGURE_SHORT_BODIES] = figure_known(w->short_bodies);
+    out->figures[FIGURE_CPU_USER_NS] = figure_known(t->cpu_user_ns);
+    out->figures[FIGURE_CPU_SYSTEM_NS] = figure_known(t->cpu_system_ns);
+    out->figures[FIGURE_RSS_BYTES_MAX] = figure_known((uint64_t)u.ru_maxrss * 1024);
+}
+
+static void collect(struct run *run, struct run_result *out)
+{
     *out = (struct run_result){.tally = tally_new(),
                                .warmup_start_ns = run->warmup_start_ns,
                                .window_start_ns = atomic_load(&run->shared.window_start_ns),
@@ -215,8 +235,7 @@ static void collect(struct run *run, struct run_result *out)
                                .interrupted = run->interrupted,
                                .backend = run->workers[0]->transport->ops->name,
                                .interval_ns = run->shared.interval_ns,
-                               .point_count = run->timeline.count,
-                               .rss_bytes_max = (uint64_t)u.ru_maxrss * 1024};
+                               .point_count = run->timeline.count};
     out->points = run->timeline.points;
     run->timeline.points = NULL;
     double window = (double)(out->window_end_ns - out->window_start_ns);
@@ -229,6 +248,7 @@ static void collect(struct run *run, struct run_result *out)
         out->thread_shares[i] = share;
         busiest = share > busiest ? share : busiest;
     }
+    measure(out);
     out->verdict =
         audit_judge(busiest, run->options->open_loop ? out->tally->own_lag : NULL, out->tally->latency);
 }

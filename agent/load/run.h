@@ -9,6 +9,7 @@
 #include "agent/load/tally.h"
 #include "agent/load/target.h"
 #include "agent/load/timeline.h"
+#include "common/figure.h"
 
 /* Everything that is fixed beforehand: borrowed. */
 struct run_plan {
@@ -24,7 +25,7 @@ struct run_result {
     uint64_t window_end_ns;
     bool interrupted;    /* ended early by a signal; the window is shorter then */
     const char *backend; /* static text */
-    uint64_t rss_bytes_max;
+    struct figure figures[FIGURE_LOAD_COUNT];
     uint64_t interval_ns;
     struct timeline_point *points; /* of the window, one per interval */
     size_t point_count;

@@ -519,7 +519,7 @@ void process_stop(struct process_set *set, uint32_t proc)
 enum err process_usage(struct process_set *set, uint32_t proc, struct process_usage *out)
 {
     struct proc *p = find(set, proc);
-    struct usage_reading r;
+    struct usage_reading r = {0};
     if (p == NULL)
         return ERR_NOT_FOUND;
     p->last.alive = p->state != PROC_ENDED;
@@ -528,6 +528,7 @@ enum err process_usage(struct process_set *set, uint32_t proc, struct process_us
         p->last.rss_bytes = r.rss_bytes;
         p->last.processes = r.processes;
     }
+    memcpy(p->last.counters, r.counters, sizeof r.counters);
     *out = p->last;
     return ERR_OK;
 }

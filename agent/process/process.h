@@ -8,6 +8,7 @@
  * children.
  */
 #include "common/err.h"
+#include "common/figure.h"
 #include "common/limits.h"
 
 #include <sys/types.h>
@@ -95,6 +96,7 @@ struct process_usage {
     uint64_t cpu_ns;
     uint64_t rss_bytes;
     uint32_t processes;
+    struct figure counters[FIGURE_TREE_COUNT]; /* unknown after its end */
 };
 NODISCARD enum err process_usage(struct process_set *set, uint32_t proc, struct process_usage *out);
 

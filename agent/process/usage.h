@@ -9,6 +9,7 @@
  * SIGCHLD, which the kernel drops without an account.
  */
 #include "common/err.h"
+#include "common/figure.h"
 
 #include <sys/types.h>
 
@@ -23,6 +24,7 @@ struct usage_reading {
     uint64_t
         rss_bytes; /* resident pages of each member added up; shared ones count once a member, as in ps */
     uint32_t processes; /* alive */
+    struct figure counters[FIGURE_TREE_COUNT];
 };
 
 struct usage;

@@ -220,6 +220,7 @@ static enum err read_procs(struct task *t, const struct msg_sample *sample, stru
                                                  .cpu_ns = usage.cpu_ns,
                                                  .rss_bytes = usage.rss_bytes,
                                                  .processes = usage.processes};
+        memcpy(out->procs[i].counters, usage.counters, sizeof usage.counters);
     }
     out->proc_count = sample->proc_count;
     return ERR_OK;

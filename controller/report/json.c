@@ -14,8 +14,8 @@ static void put_time(struct json_writer *w, const char *key, uint64_t wall_ns)
     json_write_string(w, key, wall_ns != 0 ? clock_wall_text(wall_ns, text) : NULL);
 }
 
-/* Stored figures are negative when they are not known. */
-static void put_figure(struct json_writer *w, const char *key, double v)
+/* The controller's own figures are negative when they are not known. */
+static void put_real(struct json_writer *w, const char *key, double v)
 {
     json_write_double(w, key, v >= 0 ? v : NAN);
 }
@@ -218,11 +218,9 @@ static void put_targets(struct json_writer *w, const struct report *r)
 static void put_accounts(struct json_writer *w, const char *key, const struct msg_accounts *a)
 {
     json_write_object(w, key);
-    json_write_u64(w, "scheduled", a->scheduled);
-    json_write_u64(w, "ok", a->ok);
-    json_write_u64(w, "failed", a->failed);
-    json_write_u64(w, "in_flight", a->in_flight);
-    json_write_u64(w, "never_sent", a->never_sent);
+#define X(name) json_write_u64(w, #name, a->name);
+    MSG_ACCOUNTS_LIST(X)
+#undef X
     json_write_close(w);
 }
 
@@ -265,26 +263,18 @@ static void put_loaded(struct json_writer *w, const struct msg_loaded *l)
     json_write_u64(w, "window_end_ns", l->window_end_ns);
     put_accounts(w, "window", &l->window);
     put_accounts(w, "warmup", &l->warmup);
-    json_write_u64(w, "requests_sent", l->requests_sent);
-    json_write_u64(w, "responses", l->responses);
-    json_write_u64(w, "body_bytes", l->body_bytes);
-    json_write_u64(w, "wire_in_bytes", l->wire_in_bytes);
-    json_write_u64(w, "wire_out_bytes", l->wire_out_bytes);
-    json_write_u64(w, "short_bodies", l->short_bodies);
-    json_write_u64(w, "unanswered", l->unanswered);
+    for (int i = 0; i < FIGURE_LOAD_COUNT; i++)
+        json_write_figure(w, figure_load_rows[i].name, l->figures[i]);
     put_classes(w, l);
     put_latency(w, "latency_ns", &f);
     if (l->latency_hist.len != 0)
         json_write_text(w, "latency_hdr", (const char *)l->latency_hist.data, l->latency_hist.len);
     else
         json_write_null(w, "latency_hdr");
-    json_write_u64(w, "cpu_user_ns", l->cpu_user_ns);
-    json_write_u64(w, "cpu_system_ns", l->cpu_system_ns);
-    json_write_u64(w, "rss_bytes_max", l->rss_bytes_max);
     json_write_close(w);
 }
 
-static void put_attempt(struct json_writer *w, const struct report *r, const struct store_read_attempt *a)
+static void put_attempt(struct json_writer *w, const struct report *r, const struct store_attempt *a)
 {
     const struct design_window *window = &r->design->windows[a->window];
     json_write_object(w, NULL);
@@ -303,16 +293,26 @@ static void put_attempt(struct json_writer *w, const struct report *r, const str
         json_write_null(w, "run");
     put_time(w, "started", a->started_wall_ns);
     json_write_double(w, "rate_per_s", report_rate(a));
-    put_figure(w, "server_cpu_s", a->server_cpu_s);
-    put_figure(w, "server_cpu_cores", a->server_cpu_cores);
-    put_figure(w, "generator_cpu_s", a->generator_cpu_s);
-    put_figure(w, "generator_cpu_cores", a->generator_cpu_cores);
-    put_figure(w, "foreign_cpu_cores_server", a->foreign_cpu_cores_server);
-    put_figure(w, "foreign_cpu_cores_load", a->foreign_cpu_cores_load);
-    put_figure(w, "own_cpu_cores", a->own_cpu_cores);
+#define X(name, ...) put_real(w, #name, a->name);
+    FIGURE_WINDOW_LIST(X)
+#undef X
+    for (int i = 0; i < FIGURE_TREE_COUNT; i++)
+        json_write_figure(w, figure_tree_rows[i].name, a->server[i]);
     json_write_u64(w, "dead_ns", a->dead_ns);
     put_loaded(w, a->loaded);
     json_write_close(w);
+}
+
+/* As the list merges them over rounds. */
+static void put_merged(struct json_writer *w, const struct figure_row *rows, int count,
+                       const struct report_figure *figures)
+{
+    for (int i = 0; i < count; i++) {
+        if (rows[i].rounds == FIGURE_SUM)
+            json_write_figure(w, rows[i].name, figures[i].sum);
+        else if (rows[i].rounds == FIGURE_USAGE)
+            put_usage(w, rows[i].name, &figures[i].usage);
+    }
 }
 
 static void put_cell(struct json_writer *w, const struct report *r, size_t index)
@@ -333,17 +333,18 @@ static void put_cell(struct json_writer *w, const struct report *r, size_t index
     json_write_u64(w, "latency_missing", c->latency_missing);
     json_write_u64(w, "ok", c->ok);
     json_write_u64(w, "failed", c->failed);
-    json_write_u64(w, "body_bytes", c->body_bytes);
     json_write_double(w, "body_bytes_per_s", c->body_bytes_per_s);
     json_write_double(w, "ok_per_server_cpu_s", c->ok_per_server_cpu_s);
-    put_usage(w, "server_cpu_cores", &c->server_cores);
-    put_usage(w, "generator_cpu_cores", &c->generator_cores);
-    put_usage(w, "foreign_cpu_cores_server", &c->foreign_server);
-    put_usage(w, "foreign_cpu_cores_load", &c->foreign_load);
-    put_usage(w, "own_cpu_cores", &c->own_cores);
+    put_merged(w, figure_load_rows, FIGURE_LOAD_COUNT, c->load);
+    put_merged(w, figure_tree_rows, FIGURE_TREE_COUNT, c->server);
+#define X(name, since, rounds, ...)                                                                          \
+    if (FIGURE_##rounds == FIGURE_USAGE)                                                                     \
+        put_usage(w, #name, &c->name);
+    FIGURE_WINDOW_LIST(X)
+#undef X
     json_write_array(w, "attempts");
     for (size_t i = 0; i < r->results.attempt_count; i++) {
-        const struct store_read_attempt *a = &r->results.attempts[i];
+        const struct store_attempt *a = &r->results.attempts[i];
         if (a->window < r->design->window_count && r->design->windows[a->window].cell == index)
             put_attempt(w, r, a);
     }

@@ -33,6 +33,12 @@ struct report_usage {
     double max;
 };
 
+/* A figure over the valid attempts of a cell; its row in common/figure_list.h says which is told. */
+struct report_figure {
+    struct figure sum; /* unknown when one attempt does not know it */
+    struct report_usage usage;
+};
+
 struct report_cell {
     const struct design_cell *design; /* target, workload, connections */
     size_t windows;                   /* in the schedule */
@@ -46,9 +52,12 @@ struct report_cell {
     size_t latency_missing; /* valid windows without a readable histogram */
     uint64_t ok;            /* requests in valid windows */
     uint64_t failed;
-    uint64_t body_bytes;
-    double body_bytes_per_s; /* body_bytes over the time of their windows */
-    struct report_usage server_cores, generator_cores, foreign_server, foreign_load, own_cores;
+    double body_bytes_per_s; /* of ok answers, over the time of their windows */
+    struct report_figure load[FIGURE_LOAD_COUNT];
+    struct report_figure server[FIGURE_TREE_COUNT];
+#define X(name, ...) struct report_usage name;
+    FIGURE_WINDOW_LIST(X)
+#undef X
     double ok_per_server_cpu_s; /* sum of ok over sum of CPU seconds, where both are known */
 };
 
@@ -85,10 +94,10 @@ size_t report_group(const struct report *r, uint32_t workload, uint32_t connecti
 const struct store_read_run *report_run(const struct report *r, int64_t id);
 
 /* Is this the attempt of a window that a figure is made from? */
-bool report_counts(const struct report *r, const struct store_read_attempt *a);
+bool report_counts(const struct report *r, const struct store_attempt *a);
 
 /* OK requests a second of an attempt; NAN without a result or with a window of no length. */
-double report_rate(const struct store_read_attempt *a);
+double report_rate(const struct store_attempt *a);
 
 /* Fills r->warnings, r->placements from everything else. */
 void report_find_warnings(struct report *r);

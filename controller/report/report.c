@@ -29,7 +29,7 @@ const struct store_read_run *report_run(const struct report *r, int64_t id)
     return low < r->results.run_count && r->results.runs[low].id == id ? &r->results.runs[low] : NULL;
 }
 
-double report_rate(const struct store_read_attempt *a)
+double report_rate(const struct store_attempt *a)
 {
     if (a->loaded == NULL || a->loaded->window_end_ns <= a->loaded->window_start_ns)
         return NAN;
@@ -37,7 +37,7 @@ double report_rate(const struct store_read_attempt *a)
            (double)(a->loaded->window_end_ns - a->loaded->window_start_ns);
 }
 
-bool report_counts(const struct report *r, const struct store_read_attempt *a)
+bool report_counts(const struct report *r, const struct store_attempt *a)
 {
     if (!a->valid || a->window >= r->design->window_count || isnan(report_rate(a)))
         return false;
@@ -106,6 +106,14 @@ static void use(struct report_usage *u, double v)
     u->n++;
 }
 
+static void add_figures(struct report_figure *to, const struct figure *from, int count)
+{
+    for (int i = 0; i < count; i++) {
+        to[i].sum = figure_merged(FIGURE_SUM, to[i].sum, from[i]);
+        use(&to[i].usage, figure_real(from[i]));
+    }
+}
+
 /* What the attempts of one cell add up to before it is finished. */
 struct tally {
     double *rates; /* room for every window of the cell */
@@ -116,14 +124,13 @@ struct tally {
     double cpu_ok;
 };
 
-static void add_attempt(struct report_cell *c, struct tally *t, const struct store_read_attempt *a)
+static void add_attempt(struct report_cell *c, struct tally *t, const struct store_attempt *a)
 {
     const struct msg_loaded *l = a->loaded;
     t->rates[t->rate_count++] = report_rate(a);
     t->seconds += (double)(l->window_end_ns - l->window_start_ns) / 1e9;
     c->ok += l->window.ok;
     c->failed += l->window.failed;
-    c->body_bytes += l->body_bytes;
     if (t->latency == NULL)
         t->latency = hist_new();
     if (latency_add(t->latency, &l->latency_hist, NULL) != ERR_OK)
@@ -132,11 +139,23 @@ static void add_attempt(struct report_cell *c, struct tally *t, const struct sto
         t->cpu_s += a->server_cpu_s;
         t->cpu_ok += (double)l->window.ok;
     }
-    use(&c->server_cores, a->server_cpu_cores);
-    use(&c->generator_cores, a->generator_cpu_cores);
-    use(&c->foreign_server, a->foreign_cpu_cores_server);
-    use(&c->foreign_load, a->foreign_cpu_cores_load);
-    use(&c->own_cores, a->own_cpu_cores);
+    add_figures(c->load, l->figures, FIGURE_LOAD_COUNT);
+    add_figures(c->server, a->server, FIGURE_TREE_COUNT);
+#define X(name, ...) use(&c->name, a->name);
+    FIGURE_WINDOW_LIST(X)
+#undef X
+}
+
+static void start_figures(struct report_figure *figures, int count)
+{
+    for (int i = 0; i < count; i++)
+        figures[i].sum = figure_known(0);
+}
+
+static void finish_usage(struct report_usage *u)
+{
+    if (u->n == 0)
+        u->mean = u->max = NAN;
 }
 
 static void finish_cell(struct report_cell *c, struct tally *t)
@@ -144,13 +163,16 @@ static void finish_cell(struct report_cell *c, struct tally *t)
     stats_summarise(t->rates, t->rate_count, &c->rate);
     if (t->latency != NULL)
         latency_read(t->latency, &c->latency);
-    c->body_bytes_per_s = t->seconds > 0 ? (double)c->body_bytes / t->seconds : NAN;
+    struct figure body_bytes = c->load[FIGURE_BODY_BYTES].sum;
+    c->body_bytes_per_s = t->seconds > 0 && body_bytes.known ? (double)body_bytes.value / t->seconds : NAN;
     c->ok_per_server_cpu_s = t->cpu_s > 0 ? t->cpu_ok / t->cpu_s : NAN;
-    struct report_usage *const usages[] = {&c->server_cores, &c->generator_cores, &c->foreign_server,
-                                           &c->foreign_load, &c->own_cores};
-    for (size_t i = 0; i < ARRAY_LEN(usages); i++)
-        if (usages[i]->n == 0)
-            usages[i]->mean = usages[i]->max = NAN;
+    for (int i = 0; i < FIGURE_LOAD_COUNT; i++)
+        finish_usage(&c->load[i].usage);
+    for (int i = 0; i < FIGURE_TREE_COUNT; i++)
+        finish_usage(&c->server[i].usage);
+#define X(name, ...) finish_usage(&c->name);
+    FIGURE_WINDOW_LIST(X)
+#undef X
 }
 
 static void build_cell(struct report *r, size_t index)
@@ -159,10 +181,12 @@ static void build_cell(struct report *r, size_t index)
     struct tally t = {.rates = mem_zalloc(r->results.attempt_count, sizeof(double))};
     c->design = &r->design->cells[index];
     c->against_best = NAN;
+    start_figures(c->load, FIGURE_LOAD_COUNT);
+    start_figures(c->server, FIGURE_TREE_COUNT);
     for (size_t i = 0; i < r->design->window_count; i++)
         c->windows += r->design->windows[i].cell == index;
     for (size_t i = 0; i < r->results.attempt_count; i++) {
-        const struct store_read_attempt *a = &r->results.attempts[i];
+        const struct store_attempt *a = &r->results.attempts[i];
         if (a->window >= r->design->window_count || r->design->windows[a->window].cell != index)
             continue;
         c->made++;

@@ -334,11 +334,11 @@ static void set_cost(struct table *t, const struct report_cell *c)
 {
     char text[UNITS_TEXT_BYTES];
     char more[UNITS_TEXT_BYTES];
-    table_set(t, COL_SERVER, "%s", units_cores(c->server_cores.mean, text));
+    table_set(t, COL_SERVER, "%s", units_cores(c->server_cpu_cores.mean, text));
     table_set(t, COL_PER_CPU, "%s", units_rate(c->ok_per_server_cpu_s, 4, text));
-    table_set(t, COL_GENERATOR, "%s", units_cores(c->generator_cores.mean, text));
-    table_set(t, COL_FOREIGN, "%s/%s", units_cores(c->foreign_server.mean, text),
-              units_cores(c->foreign_load.mean, more));
+    table_set(t, COL_GENERATOR, "%s", units_cores(c->generator_cpu_cores.mean, text));
+    table_set(t, COL_FOREIGN, "%s/%s", units_cores(c->foreign_cpu_cores_server.mean, text),
+              units_cores(c->foreign_cpu_cores_load.mean, more));
     if (c->rate.n != 0)
         table_set(t, COL_ERRORS, "%llu", (unsigned long long)c->failed);
     else
@@ -488,7 +488,7 @@ static void put_invalid(struct page *p)
         return;
     heading(p, mem_strdup("invalid attempts, in no figure"));
     for (size_t i = 0; i < p->r->results.attempt_count; i++) {
-        const struct store_read_attempt *a = &p->r->results.attempts[i];
+        const struct store_attempt *a = &p->r->results.attempts[i];
         if (a->valid || a->window >= p->r->design->window_count || shown++ >= ATTEMPTS_SHOWN)
             continue;
         const struct design_window *w = &p->r->design->windows[a->window];

@@ -80,7 +80,7 @@ static void warn_of_gaps(struct report *r)
     size_t foreign = 0;
     size_t invalid = 0;
     for (size_t i = 0; i < r->results.attempt_count; i++) {
-        const struct store_read_attempt *a = &r->results.attempts[i];
+        const struct store_attempt *a = &r->results.attempts[i];
         bool known = a->window < r->design->window_count;
         foreign += !known;
         unusable += known && a->valid && isnan(report_rate(a));
@@ -203,7 +203,8 @@ static void warn_of_busy(struct report *r, const char *role, bool load)
     const struct report_cell *worst = NULL;
     double most = BUSY_SHARE * cpus;
     for (size_t i = 0; i < r->design->cell_count; i++) {
-        const struct report_usage *u = load ? &r->cells[i].foreign_load : &r->cells[i].foreign_server;
+        const struct report_usage *u =
+            load ? &r->cells[i].foreign_cpu_cores_load : &r->cells[i].foreign_cpu_cores_server;
         if (u->n != 0 && u->mean > most) {
             most = u->mean;
             worst = &r->cells[i];

@@ -94,6 +94,7 @@ static void write_classes(const struct msg_loaded *l, char *out, size_t size)
 /* Allowed errors do not cover these: what else came of such a server cannot be compared. */
 static bool bodies_are_wrong(const struct msg_loaded *l, char *reason, size_t size)
 {
+    struct figure short_bodies = l->figures[FIGURE_SHORT_BODIES];
     uint64_t wrong = 0;
     for (size_t i = 0; i < l->error_count; i++)
         if (is_wrong_length(&l->errors[i]) && __builtin_add_overflow(wrong, l->errors[i].count, &wrong))
@@ -101,9 +102,9 @@ static bool bodies_are_wrong(const struct msg_loaded *l, char *reason, size_t si
     if (wrong > 0)
         snprintf(reason, size, "%" PRIu64 " response%s had another length than expect.body_bytes", wrong,
                  wrong == 1 ? "" : "s");
-    else if (l->short_bodies > 0)
-        snprintf(reason, size, "%" PRIu64 " response%s ended before the body was whole", l->short_bodies,
-                 l->short_bodies == 1 ? "" : "s");
+    else if (short_bodies.known && short_bodies.value > 0)
+        snprintf(reason, size, "%" PRIu64 " response%s ended before the body was whole", short_bodies.value,
+                 short_bodies.value == 1 ? "" : "s");
     else
         return false;
     return true;
@@ -128,9 +129,10 @@ static enum gate judge_load(const struct experiment_gates *gates, const struct m
     }
     if (bodies_are_wrong(l, reason, size))
         return GATE_SHORT_BODIES;
-    if (l->unanswered > gates->errors_max) {
-        snprintf(reason, size, "%" PRIu64 " request%s in flight at the end got no answer", l->unanswered,
-                 l->unanswered == 1 ? "" : "s");
+    struct figure unanswered = l->figures[FIGURE_UNANSWERED];
+    if (unanswered.known && unanswered.value > gates->errors_max) {
+        snprintf(reason, size, "%" PRIu64 " request%s in flight at the end got no answer", unanswered.value,
+                 unanswered.value == 1 ? "" : "s");
         return GATE_ERRORS;
     }
     if (a->failed > gates->errors_max) {

@@ -35,6 +35,15 @@ bool run_cpu_of_proc(const struct run_cpu_host *h, uint32_t proc, uint64_t *out_
     return a != NULL && b != NULL && difference(b->cpu_ns, a->cpu_ns, out_ns);
 }
 
+void run_cpu_counters(const struct run_cpu_host *h, uint32_t proc, struct figure *out)
+{
+    if (h->before == NULL || h->after == NULL)
+        return;
+    const struct msg_proc_sample *a = find(h->before, proc), *b = find(h->after, proc);
+    for (int i = 0; a != NULL && b != NULL && i < FIGURE_TREE_COUNT; i++)
+        out[i] = figure_grown(a->counters[i], b->counters[i]);
+}
+
 /* All trees of the job on one host, and its agent. */
 static bool job_use(const struct run_cpu_host *h, uint64_t *out_ns)
 {

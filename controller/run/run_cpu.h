@@ -14,6 +14,9 @@ struct run_cpu_host {
 
 /* CPU of process `proc` on that host between the samples, ns. */
 bool run_cpu_of_proc(const struct run_cpu_host *h, uint32_t proc, uint64_t *out_ns);
+/* What the kernel counted for that process's tree between the samples. `out` holds FIGURE_TREE_COUNT and
+ * comes zeroed: unknown. */
+void run_cpu_counters(const struct run_cpu_host *h, uint32_t proc, struct figure *out);
 /* The time between the samples, ns; false when it is not known. */
 bool run_cpu_interval(const struct run_cpu_host *h, uint64_t *out_ns);
 

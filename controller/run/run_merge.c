@@ -11,11 +11,9 @@ static uint64_t add(uint64_t a, uint64_t b)
 
 static void add_accounts(struct msg_accounts *to, const struct msg_accounts *from)
 {
-    to->scheduled = add(to->scheduled, from->scheduled);
-    to->ok = add(to->ok, from->ok);
-    to->failed = add(to->failed, from->failed);
-    to->in_flight = add(to->in_flight, from->in_flight);
-    to->never_sent = add(to->never_sent, from->never_sent);
+#define X(name) to->name = add(to->name, from->name);
+    MSG_ACCOUNTS_LIST(X)
+#undef X
 }
 
 static void add_error(struct msg_loaded *to, const struct msg_error_class *from)
@@ -50,16 +48,8 @@ static void add_counts(struct msg_loaded *to, const struct msg_loaded *from)
 {
     add_accounts(&to->window, &from->window);
     add_accounts(&to->warmup, &from->warmup);
-    to->requests_sent = add(to->requests_sent, from->requests_sent);
-    to->responses = add(to->responses, from->responses);
-    to->body_bytes = add(to->body_bytes, from->body_bytes);
-    to->wire_in_bytes = add(to->wire_in_bytes, from->wire_in_bytes);
-    to->wire_out_bytes = add(to->wire_out_bytes, from->wire_out_bytes);
-    to->short_bodies = add(to->short_bodies, from->short_bodies);
-    to->unanswered = add(to->unanswered, from->unanswered);
-    to->cpu_user_ns = add(to->cpu_user_ns, from->cpu_user_ns);
-    to->cpu_system_ns = add(to->cpu_system_ns, from->cpu_system_ns);
-    to->rss_bytes_max = add(to->rss_bytes_max, from->rss_bytes_max);
+    for (size_t i = 0; i < FIGURE_LOAD_COUNT; i++)
+        to->figures[i] = figure_merged(figure_load_rows[i].hosts, to->figures[i], from->figures[i]);
     for (size_t i = 0; i < from->error_count; i++)
         add_error(to, &from->errors[i]);
     for (size_t i = 0; i < from->status_count; i++)
@@ -98,30 +88,15 @@ enum err run_merge(const struct msg_loaded *const *parts, size_t count, struct m
                    struct err_detail *d)
 {
     must(count > 0);
-    *out = (struct msg_loaded){.generator = mem_strdup(msg_text(parts[0]->generator)),
-                               /* The clocks of several hosts cannot be compared yet: the first one's. */
-                               .window_start_ns = parts[0]->window_start_ns,
-                               .window_end_ns = parts[0]->window_end_ns,
-                               .raw = mem_strdup(msg_text(parts[0]->raw))};
-    for (size_t i = 0; i < count; i++)
+    /* The generator's text is the first one's, and so are the edges: the clocks of several hosts cannot be
+     * compared yet. */
+    msg_loaded_copy(out, parts[0]);
+    free(out->latency_hist.data);
+    out->latency_hist = (struct msg_bytes){0};
+    for (size_t i = 1; i < count; i++)
         add_counts(out, parts[i]);
     enum err e = merge_hists(parts, count, &out->latency_hist, d);
     if (e != ERR_OK)
-        run_merge_fini(out);
+        msg_loaded_fini(out);
     return e;
-}
-
-void run_merge_fini(struct msg_loaded *m)
-{
-    for (size_t i = 0; i < m->error_count; i++) {
-        free(m->errors[i].phase);
-        free(m->errors[i].cause);
-        free(m->errors[i].sample);
-    }
-    free(m->errors);
-    free(m->statuses);
-    free(m->generator);
-    free(m->raw);
-    free(m->latency_hist.data);
-    *m = (struct msg_loaded){0};
 }

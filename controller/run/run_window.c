@@ -282,10 +282,13 @@ static void fill_figures(const struct run *r, const struct run_window *x, const 
         a->server_cpu_s = (double)cpu / 1e9;
         a->server_cpu_cores = (double)cpu / (double)interval;
     }
+    run_cpu_counters(&hosts[r->server_host], r->server->proc, a->server);
     if (loaded != NULL && loaded->window_end_ns > loaded->window_start_ns) {
-        a->generator_cpu_s = ((double)loaded->cpu_user_ns + (double)loaded->cpu_system_ns) / 1e9;
+        struct figure both = figure_merged(FIGURE_SUM, loaded->figures[FIGURE_CPU_USER_NS],
+                                           loaded->figures[FIGURE_CPU_SYSTEM_NS]);
+        a->generator_cpu_s = both.known ? (double)both.value / 1e9 : -1;
         a->generator_cpu_cores =
-            a->generator_cpu_s * 1e9 / (double)(loaded->window_end_ns - loaded->window_start_ns);
+            both.known ? (double)both.value / (double)(loaded->window_end_ns - loaded->window_start_ns) : -1;
     }
     a->foreign_cpu_cores_server = foreign_cores(r, x, hosts, r->server_host);
     a->foreign_cpu_cores_load = foreign_cores(r, x, hosts, r->load_hosts[0]);
@@ -451,7 +454,7 @@ static enum err conclude(struct run *r, struct run_window *x, bool *valid, bool 
     r->has_previous = loaded != NULL;
     if (loaded != NULL)
         r->previous_end_ns = loaded->window_end_ns;
-    run_merge_fini(&merged);
+    msg_loaded_fini(&merged);
     free(failure);
     return e;
 }

@@ -54,6 +54,13 @@ static enum err execute(struct store *s, const char *sql, struct err_detail *d)
     return rc == SQLITE_OK ? ERR_OK : store_failed(s, sqlite3_extended_errcode(s->db), d);
 }
 
+static enum err execute_made(struct store *s, char *sql, struct err_detail *d)
+{
+    enum err e = execute(s, sql, d);
+    free(sql);
+    return e;
+}
+
 /* Schema version of the file, 0 when it holds nothing yet; refused when it is no store, or a newer one. */
 static enum err inspect(struct store *s, int64_t *out, struct err_detail *d)
 {
@@ -92,11 +99,8 @@ static enum err bring_up(struct store *s, struct err_detail *d)
         return e;
     int64_t version = 0;
     e = inspect(s, &version, d);
-    if (e == ERR_OK && version == 0)
-        e = execute(s, store_schema_sql, d);
-    else
-        for (; e == ERR_OK && version < STORE_SCHEMA_VERSION; version++)
-            e = execute(s, store_upgrade_sql[version], d);
+    for (; e == ERR_OK && version < STORE_SCHEMA_VERSION; version++)
+        e = execute_made(s, store_upgrade_sql((unsigned)version), d);
     return store_end(s, e, d);
 }
 
@@ -147,7 +151,8 @@ static enum err set_up(struct store *s, struct err_detail *d)
 {
     (void)sqlite3_extended_result_codes(s->db, 1);
     (void)sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
-    enum err e = execute(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;", d);
+    /* Steps may replace a table that others refer to: references are watched from when all is in place. */
+    enum err e = execute(s, "PRAGMA foreign_keys = OFF; PRAGMA synchronous = FULL;", d);
     int64_t version = 0;
     if (e == ERR_OK)
         e = inspect_now(s, &version, d);
@@ -156,11 +161,12 @@ static enum err set_up(struct store *s, struct err_detail *d)
     if (s->read_only && version == 0)
         return err_set(d, ERR_INVALID, "%s: an empty file, no job was ever stored in it", s->path);
     if (s->read_only)
-        return version < STORE_SCHEMA_VERSION ? execute(s, store_disguise_sql[version], d) : ERR_OK;
+        return version < STORE_SCHEMA_VERSION ? execute_made(s, store_disguise_sql((unsigned)version), d)
+                                              : ERR_OK;
     e = use_wal(s, d);
     if (e == ERR_OK && version < STORE_SCHEMA_VERSION)
         e = bring_up(s, d);
-    return e;
+    return e == ERR_OK ? execute(s, "PRAGMA foreign_keys = ON", d) : e;
 }
 
 /* Read only, in a directory where SQLite may not make its shared-memory file: when nobody has the store open
@@ -196,7 +202,7 @@ static enum err open_file(struct store *s, bool immutable, struct err_detail *d)
 static void close_file(struct store *s)
 {
     for (size_t i = 0; i < s->statement_count; i++)
-        (void)sqlite3_finalize(s->statements[i].stmt); /* repeats the last step's code */
+        (void)sqlite3_finalize(s->statements[i]); /* repeats the last step's code */
     s->statement_count = 0;
     int rc = sqlite3_close(s->db);
     must(rc == SQLITE_OK); /* a statement was forgotten */

@@ -121,23 +121,24 @@ NODISCARD enum err store_end_target_run(struct store *s, int64_t run_id, uint64_
                                         const char *error, const void *log, size_t log_len,
                                         struct err_detail *d);
 
-/* One attempt of one window. */
+/* One attempt of one window. What it points to is borrowed when it is stored, and belongs to the results when
+ * it was read. */
 struct store_attempt {
     uint32_t window;  /* design index */
     uint32_t attempt; /* 1, 2, ... */
-    int64_t run_id;
+    int64_t run_id;   /* 0 = none */
     bool valid;
     const char *gate;   /* name of the gate that failed, "" when valid */
     const char *reason; /* the sentence with its figure */
     bool final;         /* valid, or no retry left: the window is present */
     uint64_t started_wall_ns;
     const struct msg_loaded
-        *loaded; /* NULL when the generator gave nothing; several load hosts are merged before */
-    /* Figures of the window; negative = not known. */
-    double server_cpu_s, server_cpu_cores;
-    double generator_cpu_s, generator_cpu_cores;
-    double foreign_cpu_cores_server, foreign_cpu_cores_load;
-    double own_cpu_cores; /* agents, supervisors */
+        *loaded;     /* NULL when the generator gave nothing; several load hosts are merged before */
+    int64_t load_id; /* its row in loads, 0 = none; store_add_attempt makes it */
+#define X(name, ...) double name; /* negative = not known */
+    FIGURE_WINDOW_LIST(X)
+#undef X
+    struct figure server[FIGURE_TREE_COUNT]; /* of the server's tree, between the window's edges */
     uint64_t
         dead_ns; /* from the end of the previous window to the start of this one, beyond what was asked for */
 };

@@ -86,8 +86,8 @@ enum err store_failed(struct store *s, int rc, struct err_detail *d)
 static enum err prepare(struct store *s, const char *sql, sqlite3_stmt **out, struct err_detail *d)
 {
     for (size_t i = 0; i < s->statement_count; i++) {
-        if (s->statements[i].sql == sql) {
-            *out = s->statements[i].stmt;
+        if (strcmp(sqlite3_sql(s->statements[i]), sql) == 0) {
+            *out = s->statements[i];
             return ERR_OK;
         }
     }
@@ -97,7 +97,7 @@ static enum err prepare(struct store *s, const char *sql, sqlite3_stmt **out, st
     int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
     if (rc != SQLITE_OK)
         return store_failed(s, rc, d);
-    s->statements[s->statement_count++] = (struct store_statement){.sql = sql, .stmt = stmt};
+    s->statements[s->statement_count++] = stmt;
     *out = stmt;
     return ERR_OK;
 }
@@ -219,6 +219,13 @@ double store_column_real(struct store_rows *r, int column)
     if (sqlite3_column_type(r->stmt, column) == SQLITE_NULL)
         return -1;
     return sqlite3_column_double(r->stmt, column);
+}
+
+struct figure store_column_figure(struct store_rows *r, int column)
+{
+    if (sqlite3_column_type(r->stmt, column) == SQLITE_NULL)
+        return (struct figure){0};
+    return figure_known(store_column_u64(r, column));
 }
 
 bool store_column_bool(struct store_rows *r, int column)

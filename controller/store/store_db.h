@@ -14,10 +14,7 @@ struct store {
     sqlite3 *db;
     char *path;
     bool read_only;
-    struct store_statement {
-        const char *sql; /* the literal it was prepared from: compared by address */
-        sqlite3_stmt *stmt;
-    } statements[STORE_STATEMENTS_MAX];
+    sqlite3_stmt *statements[STORE_STATEMENTS_MAX]; /* each with its text */
     size_t statement_count;
 };
 
@@ -52,7 +49,7 @@ struct store_value store_blob(const void *data, size_t len);
 
 /* ---- statements ---------------------------------------------------------------------------------- */
 
-/* Runs a statement that gives no rows. `sql` must be a literal or static: it is the key of the cache. */
+/* Runs a statement that gives no rows. It is prepared once: values belong into parameters, not into `sql`. */
 NODISCARD enum err store_run(struct store *s, const char *sql, const struct store_value *values, size_t count,
                              struct err_detail *d);
 
@@ -80,7 +77,8 @@ NODISCARD enum err store_rows_fini(struct store_rows *r, struct err_detail *d);
 uint64_t store_column_u64(struct store_rows *r, int column);
 uint32_t store_column_u32(struct store_rows *r, int column);
 int64_t store_column_i64(struct store_rows *r, int column);
-double store_column_real(struct store_rows *r, int column); /* NULL = -1 = not known */
+double store_column_real(struct store_rows *r, int column);          /* NULL = -1 = not known */
+struct figure store_column_figure(struct store_rows *r, int column); /* NULL = unknown */
 bool store_column_bool(struct store_rows *r, int column);
 char *store_column_text(struct store_rows *r, int column); /* a copy, never NULL */
 struct msg_bytes store_column_blob(struct store_rows *r, int column);
@@ -101,14 +99,13 @@ enum err store_failed(struct store *s, int rc, struct err_detail *d);
 
 /* "SPLB": the mark of a file that is a store. */
 #define STORE_APPLICATION_ID 0x53504c42
-#define STORE_SCHEMA_VERSION 2
+#define STORE_SCHEMA_VERSION FIGURE_SCHEMA
 
-/* Statements that make an empty file a store of STORE_SCHEMA_VERSION. */
-extern const char store_schema_sql[];
-/* By an older version: statements that make such a file one of the next version, for writing; and that make
- * it read like one of STORE_SCHEMA_VERSION, for reading. */
-extern const char *const store_upgrade_sql[STORE_SCHEMA_VERSION];
-extern const char *const store_disguise_sql[STORE_SCHEMA_VERSION];
+/* Statements that make a file of schema `version` (0: an empty file) one of the next, for writing. The caller
+ * frees. */
+char *store_upgrade_sql(unsigned version);
+/* Statements that make such a file read like one of STORE_SCHEMA_VERSION, for reading. The caller frees. */
+char *store_disguise_sql(unsigned version);
 
 extern const char *const store_state_words[STORE_JOB_STATE_COUNT];
 extern const char *const store_placement_words[STORE_PLACEMENT_COUNT];
@@ -116,9 +113,13 @@ extern const char *const store_placement_words[STORE_PLACEMENT_COUNT];
 /* A generator's result with its errors and statuses; part of the caller's transaction. */
 NODISCARD enum err store_put_load(struct store *s, const struct msg_loaded *loaded, int64_t *load_id,
                                   struct err_detail *d);
-NODISCARD enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded **out,
+/* Fills `out`, to be freed with msg_loaded_fini. */
+NODISCARD enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded *out,
                                   struct err_detail *d);
-void store_load_free(struct msg_loaded *loaded);
+
+/* Of attempts, into struct store_attempt; `loaded` is left as it is. */
+struct store_table;
+extern const struct store_table store_attempts_table;
 
 /* A row of hosts, selected with STORE_HOST_COLUMNS. */
 struct store_read_host;

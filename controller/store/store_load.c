@@ -1,10 +1,9 @@
 #include "common/clock.h"
 #include "common/mem.h"
-#include "controller/store/store_db.h"
+#include "controller/store/store_row.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static enum err put_errors(struct store *s, int64_t id, const struct msg_loaded *l, struct err_detail *d)
 {
@@ -32,26 +31,26 @@ static enum err put_statuses(struct store *s, int64_t id, const struct msg_loade
     return e;
 }
 
+#define ROW struct msg_loaded
+static const struct store_column columns[] = {
+    C_TEXT("generator", generator),
+    C_U64("window_start_ns", window_start_ns),
+    C_U64("window_end_ns", window_end_ns),
+#define X(name) C_U64(#name, window.name), C_U64("warmup_" #name, warmup.name),
+    MSG_ACCOUNTS_LIST(X)
+#undef X
+#define X(NAME, name, ...) C_FIGURE(#name, figures[FIGURE_##NAME]),
+        FIGURE_LOAD_LIST(X)
+#undef X
+            C_BLOB("latency_hist", latency_hist),
+    C_TEXT("raw", raw),
+};
+#undef ROW
+static const struct store_table loads_table = STORE_TABLE("loads", columns);
+
 enum err store_put_load(struct store *s, const struct msg_loaded *l, int64_t *load_id, struct err_detail *d)
 {
-    enum err e = store_run(
-        s,
-        "INSERT INTO loads (generator, window_start_ns, window_end_ns, scheduled, ok, failed, in_flight,"
-        " never_sent, warmup_scheduled, warmup_ok, warmup_failed, warmup_in_flight, warmup_never_sent,"
-        " requests_sent, responses, body_bytes, wire_in_bytes, wire_out_bytes, short_bodies, latency_hist,"
-        " cpu_user_ns, cpu_system_ns, rss_bytes_max, raw, unanswered)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        STORE_VALUES(store_text(l->generator), store_u64(l->window_start_ns), store_u64(l->window_end_ns),
-                     store_u64(l->window.scheduled), store_u64(l->window.ok), store_u64(l->window.failed),
-                     store_u64(l->window.in_flight), store_u64(l->window.never_sent),
-                     store_u64(l->warmup.scheduled), store_u64(l->warmup.ok), store_u64(l->warmup.failed),
-                     store_u64(l->warmup.in_flight), store_u64(l->warmup.never_sent),
-                     store_u64(l->requests_sent), store_u64(l->responses), store_u64(l->body_bytes),
-                     store_u64(l->wire_in_bytes), store_u64(l->wire_out_bytes), store_u64(l->short_bodies),
-                     store_blob(l->latency_hist.data, l->latency_hist.len), store_u64(l->cpu_user_ns),
-                     store_u64(l->cpu_system_ns), store_u64(l->rss_bytes_max), store_text(l->raw),
-                     store_u64(l->unanswered)),
-        d);
+    enum err e = store_insert(s, &loads_table, NULL, store_null(), l, d);
     if (e != ERR_OK)
         return e;
     *load_id = sqlite3_last_insert_rowid(s->db);
@@ -96,78 +95,26 @@ static enum err get_statuses(struct store *s, int64_t id, struct msg_loaded *l, 
     return store_rows_fini(&rows, d);
 }
 
-static struct msg_accounts read_accounts(struct store_rows *r, int first)
-{
-    return (struct msg_accounts){
-        .scheduled = store_column_u64(r, first),
-        .ok = store_column_u64(r, first + 1),
-        .failed = store_column_u64(r, first + 2),
-        .in_flight = store_column_u64(r, first + 3),
-        .never_sent = store_column_u64(r, first + 4),
-    };
-}
-
-enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded **out, struct err_detail *d)
+enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded *out, struct err_detail *d)
 {
     struct store_rows rows;
-    store_rows_init(
-        &rows, s,
-        "SELECT generator, window_start_ns, window_end_ns, scheduled, ok, failed, in_flight, never_sent,"
-        " warmup_scheduled, warmup_ok, warmup_failed, warmup_in_flight, warmup_never_sent, requests_sent,"
-        " responses, body_bytes, wire_in_bytes, wire_out_bytes, short_bodies, latency_hist, cpu_user_ns,"
-        " cpu_system_ns, rss_bytes_max, raw, unanswered FROM loads WHERE id = ?",
-        STORE_VALUES(store_i64(load_id)));
-    struct msg_loaded *l = mem_zalloc(1, sizeof(*l));
+    struct msg_loaded l = {0};
+    store_select(&rows, s, &loads_table, " WHERE id = ?", STORE_VALUES(store_i64(load_id)));
     bool found = store_rows_next(&rows);
     if (found)
-        *l = (struct msg_loaded){
-            .generator = store_column_text(&rows, 0),
-            .window_start_ns = store_column_u64(&rows, 1),
-            .window_end_ns = store_column_u64(&rows, 2),
-            .window = read_accounts(&rows, 3),
-            .warmup = read_accounts(&rows, 8),
-            .requests_sent = store_column_u64(&rows, 13),
-            .responses = store_column_u64(&rows, 14),
-            .body_bytes = store_column_u64(&rows, 15),
-            .wire_in_bytes = store_column_u64(&rows, 16),
-            .wire_out_bytes = store_column_u64(&rows, 17),
-            .short_bodies = store_column_u64(&rows, 18),
-            .latency_hist = store_column_blob(&rows, 19),
-            .cpu_user_ns = store_column_u64(&rows, 20),
-            .cpu_system_ns = store_column_u64(&rows, 21),
-            .rss_bytes_max = store_column_u64(&rows, 22),
-            .raw = store_column_text(&rows, 23),
-            .unanswered = store_column_u64(&rows, 24),
-        };
+        store_get_row(&rows, &loads_table, &l);
     enum err e = store_rows_fini(&rows, d);
     if (e == ERR_OK && !found)
         e = err_set(d, ERR_NOT_FOUND, "no load %" PRId64 " in the store", load_id);
     if (e == ERR_OK)
-        e = get_errors(s, load_id, l, d);
+        e = get_errors(s, load_id, &l, d);
     if (e == ERR_OK)
-        e = get_statuses(s, load_id, l, d);
+        e = get_statuses(s, load_id, &l, d);
     if (e == ERR_OK)
         *out = l;
     else
-        store_load_free(l);
+        msg_loaded_fini(&l);
     return e;
-}
-
-void store_load_free(struct msg_loaded *l)
-{
-    if (l == NULL)
-        return;
-    for (size_t i = 0; i < l->error_count; i++) {
-        free(l->errors[i].phase);
-        free(l->errors[i].cause);
-        free(l->errors[i].sample);
-    }
-    free(l->errors);
-    free(l->statuses);
-    free(l->generator);
-    free(l->latency_hist.data);
-    free(l->raw);
-    free(l);
 }
 
 /* ---- results that came too late ------------------------------------------------------------------- */

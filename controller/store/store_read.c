@@ -1,7 +1,7 @@
 #include "controller/store/store_read.h"
 
 #include "common/mem.h"
-#include "controller/store/store_db.h"
+#include "controller/store/store_row.h"
 
 #include <stdlib.h>
 
@@ -71,44 +71,33 @@ static enum err read_runs(struct store *s, const char *job, struct store_results
     return e;
 }
 
+static enum err read_loads(struct store *s, struct store_results *out, struct err_detail *d)
+{
+    enum err e = ERR_OK;
+    out->loads = mem_zalloc(out->attempt_count, sizeof(*out->loads));
+    for (size_t i = 0; e == ERR_OK && i < out->attempt_count; i++) {
+        if (out->attempts[i].load_id == 0)
+            continue;
+        out->attempts[i].loaded = &out->loads[out->load_count];
+        e = store_get_load(s, out->attempts[i].load_id, &out->loads[out->load_count++], d);
+    }
+    return e;
+}
+
 static enum err read_attempts(struct store *s, const char *job, struct store_results *out,
                               struct err_detail *d)
 {
     struct store_rows rows;
-    store_rows_init(
-        &rows, s,
-        "SELECT window, attempt, coalesce(run, 0), valid, final, gate, reason, started_wall_ns,"
-        " coalesce(load, 0), server_cpu_s, server_cpu_cores, generator_cpu_s, generator_cpu_cores,"
-        " foreign_cpu_cores_server, foreign_cpu_cores_load, own_cpu_cores, dead_ns"
-        " FROM attempts WHERE job = ? ORDER BY window, attempt",
-        STORE_VALUES(store_text(job)));
+    store_select(&rows, s, &store_attempts_table, " WHERE job = ? ORDER BY window, attempt",
+                 STORE_VALUES(store_text(job)));
     while (store_rows_next(&rows)) {
         out->attempts = grow(out->attempts, out->attempt_count, sizeof(*out->attempts));
-        out->attempts[out->attempt_count++] = (struct store_read_attempt){
-            .window = store_column_u32(&rows, 0),
-            .attempt = store_column_u32(&rows, 1),
-            .run_id = store_column_i64(&rows, 2),
-            .valid = store_column_bool(&rows, 3),
-            .final = store_column_bool(&rows, 4),
-            .gate = store_column_text(&rows, 5),
-            .reason = store_column_text(&rows, 6),
-            .started_wall_ns = store_column_u64(&rows, 7),
-            .load_id = store_column_i64(&rows, 8),
-            .server_cpu_s = store_column_real(&rows, 9),
-            .server_cpu_cores = store_column_real(&rows, 10),
-            .generator_cpu_s = store_column_real(&rows, 11),
-            .generator_cpu_cores = store_column_real(&rows, 12),
-            .foreign_cpu_cores_server = store_column_real(&rows, 13),
-            .foreign_cpu_cores_load = store_column_real(&rows, 14),
-            .own_cpu_cores = store_column_real(&rows, 15),
-            .dead_ns = store_column_u64(&rows, 16),
-        };
+        struct store_attempt *a = &out->attempts[out->attempt_count++];
+        *a = (struct store_attempt){0};
+        store_get_row(&rows, &store_attempts_table, a);
     }
     enum err e = store_rows_fini(&rows, d);
-    for (size_t i = 0; e == ERR_OK && i < out->attempt_count; i++)
-        if (out->attempts[i].load_id != 0)
-            e = store_get_load(s, out->attempts[i].load_id, &out->attempts[i].loaded, d);
-    return e;
+    return e == ERR_OK ? read_loads(s, out, d) : e;
 }
 
 static enum err count_late(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
@@ -154,14 +143,14 @@ void store_results_fini(struct store_results *r)
         free(r->runs[i].log_tail.data);
         free(r->runs[i].hosts);
     }
-    for (size_t i = 0; i < r->attempt_count; i++) {
-        free(r->attempts[i].gate);
-        free(r->attempts[i].reason);
-        store_load_free(r->attempts[i].loaded);
-    }
+    for (size_t i = 0; i < r->attempt_count; i++)
+        store_row_fini(&store_attempts_table, &r->attempts[i]);
+    for (size_t i = 0; i < r->load_count; i++)
+        msg_loaded_fini(&r->loads[i]);
     free(r->hosts);
     free(r->runs);
     free(r->attempts);
+    free(r->loads);
     store_job_fini(&r->job);
     *r = (struct store_results){0};
 }

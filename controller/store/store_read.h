@@ -36,32 +36,16 @@ struct store_read_run {
     size_t host_count;
 };
 
-struct store_read_attempt {
-    uint32_t window;
-    uint32_t attempt;
-    int64_t run_id; /* 0 = none */
-    bool valid;
-    bool final;
-    char *gate;
-    char *reason;
-    uint64_t started_wall_ns;
-    int64_t load_id;                       /* row of `loaded` in loads; 0 = none */
-    struct msg_loaded *loaded;             /* NULL when the generator gave nothing */
-    double server_cpu_s, server_cpu_cores; /* negative = not known, here and below */
-    double generator_cpu_s, generator_cpu_cores;
-    double foreign_cpu_cores_server, foreign_cpu_cores_load;
-    double own_cpu_cores;
-    uint64_t dead_ns;
-};
-
 struct store_results {
     struct store_job job;
     struct store_read_host *hosts; /* oldest first: all that ever worked for the job */
     size_t host_count;
     struct store_read_run *runs; /* in order of their starts */
     size_t run_count;
-    struct store_read_attempt *attempts; /* by window, then attempt */
+    struct store_attempt *attempts; /* by window, then attempt */
     size_t attempt_count;
+    struct msg_loaded *loads; /* those of the attempts */
+    size_t load_count;
     uint64_t late_events; /* results that came too late and are part of nothing here */
 };
 

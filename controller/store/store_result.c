@@ -1,5 +1,5 @@
 #include "common/mem.h"
-#include "controller/store/store_db.h"
+#include "controller/store/store_row.h"
 
 #include <stdlib.h>
 
@@ -50,42 +50,43 @@ enum err store_end_target_run(struct store *s, int64_t run_id, uint64_t rss_afte
 
 /* ---- attempts ------------------------------------------------------------------------------------- */
 
-static enum err put_attempt(struct store *s, const char *job, const struct store_attempt *a, int64_t load_id,
-                            struct err_detail *d)
-{
-    enum err e = store_run(
-        s,
-        "INSERT INTO attempts (job, window, attempt, run, valid, final, gate, reason, started_wall_ns, load,"
-        " server_cpu_s, server_cpu_cores, generator_cpu_s, generator_cpu_cores, foreign_cpu_cores_server,"
-        " foreign_cpu_cores_load, own_cpu_cores, dead_ns)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        STORE_VALUES(store_text(job), store_u64(a->window), store_u64(a->attempt),
-                     a->run_id > 0 ? store_i64(a->run_id) : store_null(), store_u64(a->valid),
-                     store_u64(a->final), store_text(a->gate), store_text(a->reason),
-                     store_u64(a->started_wall_ns), load_id > 0 ? store_i64(load_id) : store_null(),
-                     store_real(a->server_cpu_s), store_real(a->server_cpu_cores),
-                     store_real(a->generator_cpu_s), store_real(a->generator_cpu_cores),
-                     store_real(a->foreign_cpu_cores_server), store_real(a->foreign_cpu_cores_load),
-                     store_real(a->own_cpu_cores), store_u64(a->dead_ns)),
-        d);
-    if (e == ERR_EXISTS)
-        return err_set(d, e, "job %s: window %u has its result, or attempt %u of it is stored already", job,
-                       a->window, a->attempt);
-    return e;
-}
+#define ROW struct store_attempt
+static const struct store_column columns[] = {
+    C_U32("window", window),
+    C_U32("attempt", attempt),
+    C_REF("run", run_id),
+    C_BOOL("valid", valid),
+    C_BOOL("final", final),
+    C_TEXT("gate", gate),
+    C_TEXT("reason", reason),
+    C_U64("started_wall_ns", started_wall_ns),
+    C_REF("load", load_id),
+#define X(name, ...) C_REAL(#name, name),
+    FIGURE_WINDOW_LIST(X)
+#undef X
+#define X(NAME, name, ...) C_FIGURE("server_" #name, server[FIGURE_##NAME]),
+        FIGURE_TREE_LIST(X)
+#undef X
+            C_U64("dead_ns", dead_ns),
+};
+#undef ROW
+const struct store_table store_attempts_table = STORE_TABLE("attempts", columns);
 
 enum err store_add_attempt(struct store *s, const char *job, const struct store_attempt *a,
                            struct err_detail *d)
 {
     must(a->final || !a->valid);
+    struct store_attempt row = *a;
     enum err e = store_begin(s, d);
     if (e != ERR_OK)
         return e;
-    int64_t load_id = 0;
     if (a->loaded != NULL)
-        e = store_put_load(s, a->loaded, &load_id, d);
+        e = store_put_load(s, a->loaded, &row.load_id, d);
     if (e == ERR_OK)
-        e = put_attempt(s, job, a, load_id, d);
+        e = store_insert(s, &store_attempts_table, "job", store_text(job), &row, d);
+    if (e == ERR_EXISTS)
+        e = err_set(d, e, "job %s: window %u has its result, or attempt %u of it is stored already", job,
+                    a->window, a->attempt);
     return store_end(s, e, d);
 }
 

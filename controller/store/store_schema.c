@@ -1,10 +1,12 @@
+#include "common/buf.h"
 #include "controller/store/store_db.h"
 
 /*
- * Times are ns: *_wall_ns since 1970 UTC, others monotonic on the host that measured. NULL = not known.
- * A change of this text needs a new STORE_SCHEMA_VERSION and a step below that brings old files up.
+ * What the first release wrote. It never changes: a new file begins as one of schema 1 and takes every step
+ * below, so that it cannot differ from one that was brought up. Times are ns: *_wall_ns since 1970 UTC,
+ * others monotonic on the host that measured. NULL = not known.
  */
-const char store_schema_sql[] =
+static const char schema_1[] =
     "CREATE TABLE jobs ("
     " id TEXT PRIMARY KEY,"
     " name TEXT NOT NULL,"
@@ -38,8 +40,7 @@ const char store_schema_sql[] =
     " cpu_list TEXT NOT NULL,"
     " memory_bytes INTEGER NOT NULL,"
     " labels TEXT NOT NULL," /* key=value, one a line */
-    " put_wall_ns INTEGER NOT NULL,"
-    " libraries TEXT NOT NULL DEFAULT '') STRICT;" /* '' = not known */
+    " put_wall_ns INTEGER NOT NULL) STRICT;"
     "CREATE INDEX hosts_by_part ON hosts (job, role, ordinal, id);"
 
     /* One start of a target; with fresh_process window there are several in a round. */
@@ -173,20 +174,100 @@ const char store_schema_sql[] =
     " revoked_wall_ns INTEGER NOT NULL DEFAULT 0) STRICT;" /* 0 = good */
     "CREATE INDEX certificates_by_name ON certificates (name);"
 
-    "PRAGMA application_id = 0x53504c42;"
-    "PRAGMA user_version = 2;";
+    "PRAGMA application_id = 0x53504c42;";
 
-/* [version]: what makes a file of that schema one of the next. New columns come last, as here above. */
-const char *const store_upgrade_sql[STORE_SCHEMA_VERSION] = {
-    [1] = "ALTER TABLE hosts ADD COLUMN libraries TEXT NOT NULL DEFAULT '';"
-          "PRAGMA user_version = 2;",
+/* A figure that the generator does not know is NULL: SQLite takes a NOT NULL back only with the whole table.
+ * The columns keep their order, which is what SELECT * copies. */
+static const char figures_may_be_unknown[] =
+    "CREATE TABLE loads_3 ("
+    " id INTEGER PRIMARY KEY,"
+    " generator TEXT NOT NULL,"
+    " window_start_ns INTEGER NOT NULL,"
+    " window_end_ns INTEGER NOT NULL,"
+    " scheduled INTEGER NOT NULL,"
+    " ok INTEGER NOT NULL,"
+    " failed INTEGER NOT NULL,"
+    " in_flight INTEGER NOT NULL,"
+    " never_sent INTEGER NOT NULL,"
+    " warmup_scheduled INTEGER NOT NULL,"
+    " warmup_ok INTEGER NOT NULL,"
+    " warmup_failed INTEGER NOT NULL,"
+    " warmup_in_flight INTEGER NOT NULL,"
+    " warmup_never_sent INTEGER NOT NULL,"
+    " requests_sent INTEGER,"
+    " responses INTEGER,"
+    " body_bytes INTEGER,"
+    " wire_in_bytes INTEGER,"
+    " wire_out_bytes INTEGER,"
+    " short_bodies INTEGER,"
+    " unanswered INTEGER,"
+    " latency_hist BLOB NOT NULL," /* text: base64 of HdrHistogram V2, compressed */
+    " cpu_user_ns INTEGER,"
+    " cpu_system_ns INTEGER,"
+    " rss_bytes_max INTEGER,"
+    " raw TEXT NOT NULL) STRICT;"
+    "INSERT INTO loads_3 SELECT * FROM loads;"
+    "DROP TABLE loads;"
+    "ALTER TABLE loads_3 RENAME TO loads;";
+
+/* [version]: what makes a file of that schema one of the next, but for the columns of new figures; NULL:
+ * nothing else. */
+static const char *const steps[STORE_SCHEMA_VERSION] = {
+    [0] = schema_1,
+    [1] = "ALTER TABLE hosts ADD COLUMN libraries TEXT NOT NULL DEFAULT '';", /* '' = not known */
+    [2] = figures_may_be_unknown,
 };
 
-/*
- * [version]: what makes a file of that schema read like a current one when it may not be written: temporary
- * views, which SQLite finds before the file's own tables of their names.
- */
-const char *const store_disguise_sql[STORE_SCHEMA_VERSION] = {
-    [1] = "PRAGMA temp_store = MEMORY;" /* there may be nowhere to write */
-          "CREATE TEMP VIEW hosts AS SELECT *, '' AS libraries FROM main.hosts;",
+/* The column of each figure; those of schema 1 stand in its text. */
+static const struct figure_column {
+    const char *table;
+    const char *name;
+    const char *type;
+    unsigned since;
+} figure_columns[] = {
+#define X(NAME, name, number, since, ...) {"loads", #name, "INTEGER", since},
+    FIGURE_LOAD_LIST(X)
+#undef X
+#define X(NAME, name, number, since, ...) {"attempts", "server_" #name, "INTEGER", since},
+        FIGURE_TREE_LIST(X)
+#undef X
+#define X(name, since, ...) {"attempts", #name, "REAL", since},
+            FIGURE_WINDOW_LIST(X)
+#undef X
 };
+
+#define SQL_BYTES_MAX (64u * 1024u)
+
+char *store_upgrade_sql(unsigned version)
+{
+    struct buf sql;
+    buf_init(&sql, SQL_BYTES_MAX);
+    must(buf_append_text(&sql, steps[version] != NULL ? steps[version] : "") == ERR_OK);
+    for (size_t i = 0; i < ARRAY_LEN(figure_columns); i++) {
+        const struct figure_column *f = &figure_columns[i];
+        if (f->since > 1 && f->since == version + 1)
+            must(buf_printf(&sql, "ALTER TABLE %s ADD COLUMN %s %s;", f->table, f->name, f->type) == ERR_OK);
+    }
+    must(buf_printf(&sql, "PRAGMA user_version = %u;", version + 1) == ERR_OK);
+    return buf_take(&sql);
+}
+
+/* Temporary views, which SQLite finds before the file's own tables of their names. */
+char *store_disguise_sql(unsigned version)
+{
+    static const char *const tables[] = {"loads", "attempts"};
+    struct buf sql;
+    buf_init(&sql, SQL_BYTES_MAX);
+    must(buf_append_text(&sql, "PRAGMA temp_store = MEMORY;") == ERR_OK); /* there may be nowhere to write */
+    if (version < 2)
+        must(buf_append_text(&sql, "CREATE TEMP VIEW hosts AS SELECT *, '' AS libraries FROM main.hosts;") ==
+             ERR_OK);
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
+        must(buf_printf(&sql, "CREATE TEMP VIEW %s AS SELECT *", tables[t]) == ERR_OK);
+        for (size_t i = 0; i < ARRAY_LEN(figure_columns); i++)
+            if (figure_columns[i].since > version && strcmp(figure_columns[i].table, tables[t]) == 0)
+                must(buf_printf(&sql, ", NULL AS %s", figure_columns[i].name) == ERR_OK);
+        must(buf_printf(&sql, " FROM main.%s;", tables[t]) == ERR_OK);
+    }
+    return buf_take(&sql);
+}

@@ -157,6 +157,22 @@ static enum err decode_number(struct decoder *c, const struct schema_field *f, c
     return ERR_OK;
 }
 
+static enum err decode_figure(struct decoder *c, const struct schema_field *f, const char *wire, char *at)
+{
+    unsigned number;
+    struct figure figure = {.known = f->always_sent};
+    memcpy(&number, wire + f->wire_count, sizeof number);
+    if (number == f->number) {
+        memcpy(&figure.value, wire + f->wire, sizeof figure.value);
+        figure.known = !f->always_sent || figure.value != SCHEMA_UNKNOWN;
+    }
+    if (figure.known && figure.value > f->max)
+        return refuse(c, f, "is out of range");
+    if (figure.known)
+        memcpy(at, &figure, sizeof figure);
+    return ERR_OK;
+}
+
 static enum err decode_field(struct decoder *c, const struct schema_field *f, const char *wire, char *ours)
 {
     char *at = ours + f->ours;
@@ -182,6 +198,8 @@ static enum err decode_field(struct decoder *c, const struct schema_field *f, co
         return decode_items(c, f, wire, ours);
     case SCHEMA_U32S:
         return decode_u32s(c, f, wire, ours);
+    case SCHEMA_FIGURE:
+        return decode_figure(c, f, wire, at);
     case SCHEMA_U16:
     case SCHEMA_U32:
     case SCHEMA_U64:

@@ -158,6 +158,20 @@ static enum err encode_number(struct encoder *c, const struct schema_field *f, c
     return ERR_OK;
 }
 
+static enum err encode_figure(struct encoder *c, const struct schema_field *f, const char *ours, char *wire)
+{
+    struct figure figure;
+    memcpy(&figure, ours + f->ours, sizeof figure);
+    if (figure.known && figure.value > f->max)
+        return refuse(c, f, "is out of range");
+    if (!figure.known && !f->always_sent)
+        return ERR_OK;
+    uint64_t value = figure.known ? figure.value : SCHEMA_UNKNOWN;
+    memcpy(wire + f->wire, &value, sizeof value);
+    memcpy(wire + f->wire_count, &f->number, sizeof f->number);
+    return ERR_OK;
+}
+
 static enum err encode_field(struct encoder *c, const struct schema_field *f, const char *ours, char *wire)
 {
     const char *at = ours + f->ours;
@@ -198,6 +212,8 @@ static enum err encode_field(struct encoder *c, const struct schema_field *f, co
         return encode_items(c, f, ours, wire);
     case SCHEMA_U32S:
         return encode_u32s(c, f, ours, wire);
+    case SCHEMA_FIGURE:
+        return encode_figure(c, f, ours, wire);
     case SCHEMA_U16:
     case SCHEMA_U32:
     case SCHEMA_U64:
@@ -262,24 +278,14 @@ out:
 }
 
 /* With its tag and length; 0 when it cannot be encoded at all: codec_encode will say why. */
-static size_t item_bytes(const struct schema *s, const void *ours)
+size_t codec_event_bytes(const struct msg_event *e)
 {
     struct encoder c = {.message = ""};
     arena_init(&c.arena, ENCODE_HEAP_BYTES);
     ProtobufCMessage *message = NULL;
     size_t len = 0;
-    if (encode_struct(&c, s, ours, &message) == ERR_OK)
+    if (encode_struct(&c, &schema_event, e, &message) == ERR_OK)
         len = protobuf_c_message_get_packed_size(message) + 6;
     arena_fini(&c.arena);
     return len;
-}
-
-size_t codec_event_bytes(const struct msg_event *e)
-{
-    return item_bytes(&schema_event, e);
-}
-
-size_t codec_command_bytes(const struct msg_command *c)
-{
-    return item_bytes(&schema_command, c);
 }

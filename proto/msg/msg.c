@@ -1,10 +1,7 @@
 #include "proto/msg/msg.h"
 
-#include "common/mem.h"
 #include "proto/msg/schema.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 void msg_init(struct msg *m, enum msg_kind kind)
@@ -31,17 +28,20 @@ void msg_event_fini(struct msg_event *e)
     memset(e, 0, sizeof *e);
 }
 
+void msg_loaded_fini(struct msg_loaded *l)
+{
+    schema_fini(&schema_loaded, l);
+    memset(l, 0, sizeof *l);
+}
+
+void msg_loaded_copy(struct msg_loaded *to, const struct msg_loaded *from)
+{
+    schema_copy(&schema_loaded, to, from);
+}
+
 void msg_host_fini(struct msg_host *h)
 {
-    free(h->hostname);
-    free(h->boot_id);
-    free(h->kernel);
-    free(h->os);
-    free(h->cpu_model);
-    free(h->address);
-    free(h->cpu_list);
-    mem_free_strings(&h->labels.items, &h->labels.count);
-    free(h->libraries);
+    schema_fini(&schema_host, h);
     memset(h, 0, sizeof *h);
 }
 

@@ -9,6 +9,7 @@
  * (SUBMIT, BLOB, WATCH, ASK); the controller only answers. docs/protocol.md has the whole conversation.
  */
 #include "common/err.h"
+#include "common/figure.h"
 #include "common/limits.h"
 
 #define MSG_PROTOCOL_VERSION 1u
@@ -344,12 +345,17 @@ struct msg_progress {
     uint64_t failed;
 };
 
-struct msg_accounts { /* scheduled = ok + failed + in_flight + never_sent */
-    uint64_t scheduled;
-    uint64_t ok;
-    uint64_t failed;
-    uint64_t in_flight;
-    uint64_t never_sent;
+/* scheduled = ok + failed + in_flight + never_sent */
+#define MSG_ACCOUNTS_LIST(X)                                                                                 \
+    X(scheduled)                                                                                             \
+    X(ok)                                                                                                    \
+    X(failed)                                                                                                \
+    X(in_flight)                                                                                             \
+    X(never_sent)
+struct msg_accounts {
+#define X(name) uint64_t name;
+    MSG_ACCOUNTS_LIST(X)
+#undef X
 };
 
 struct msg_error_class {
@@ -370,23 +376,14 @@ struct msg_loaded {
     uint64_t window_end_ns;
     struct msg_accounts window;
     struct msg_accounts warmup;
-    uint64_t requests_sent; /* in all phases */
-    uint64_t responses;     /* in all phases, complete and well formed */
-    uint64_t body_bytes;    /* of the window's ok responses */
-    uint64_t wire_in_bytes;
-    uint64_t wire_out_bytes;
-    uint64_t short_bodies;
-    uint64_t unanswered; /* of those in flight at the end: failed, or not answered while it drained */
+    struct figure figures[FIGURE_LOAD_COUNT];
     struct msg_error_class *errors;
     size_t error_count;
     struct msg_status_count *statuses;
     size_t status_count;
     struct msg_bytes
-        latency_hist;     /* text: base64 of HdrHistogram V2, compressed; empty when the tool gives none */
-    uint64_t cpu_user_ns; /* the generator's own, of the window */
-    uint64_t cpu_system_ns;
-    uint64_t rss_bytes_max;
-    char *raw; /* what the tool printed, capped */
+        latency_hist; /* text: base64 of HdrHistogram V2, compressed; empty when the tool gives none */
+    char *raw;        /* what the tool printed, capped */
 };
 
 struct msg_proc_sample {
@@ -395,6 +392,7 @@ struct msg_proc_sample {
     uint64_t cpu_ns;    /* of the whole tree since its start, ended children included */
     uint64_t rss_bytes; /* of the whole tree now */
     uint32_t processes; /* alive in the tree */
+    struct figure counters[FIGURE_TREE_COUNT]; /* as cpu_ns: of the whole tree since its start */
 };
 
 struct msg_sampled {
@@ -580,6 +578,8 @@ void msg_fini(struct msg *m);
 void msg_copy(struct msg *to, const struct msg *from);
 void msg_command_fini(struct msg_command *c);
 void msg_event_fini(struct msg_event *e);
+void msg_loaded_fini(struct msg_loaded *l);
+void msg_loaded_copy(struct msg_loaded *to, const struct msg_loaded *from);
 void msg_host_fini(struct msg_host *h);
 void msg_command_copy(struct msg_command *to, const struct msg_command *from);
 void msg_event_copy(struct msg_event *to, const struct msg_event *from);

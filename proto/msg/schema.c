@@ -71,6 +71,7 @@ static void fini_field(const struct schema_field *f, void *ours)
     case SCHEMA_U64:
     case SCHEMA_I32:
     case SCHEMA_BOOL:
+    case SCHEMA_FIGURE:
     case SCHEMA_ENUM:
     case SCHEMA_FIXED:
     case SCHEMA_U32S:
@@ -133,6 +134,7 @@ static void copy_field(const struct schema_field *f, void *to, const void *from)
     case SCHEMA_U64:
     case SCHEMA_I32:
     case SCHEMA_BOOL:
+    case SCHEMA_FIGURE:
     case SCHEMA_ENUM:
     case SCHEMA_FIXED:
     case SCHEMA_U32S:

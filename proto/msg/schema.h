@@ -21,6 +21,7 @@ enum schema_type {
     SCHEMA_U64,
     SCHEMA_I32,
     SCHEMA_BOOL,
+    SCHEMA_FIGURE, /* struct figure; on the wire a oneof of one number */
     SCHEMA_ENUM,
     SCHEMA_TEXT,    /* char *, owned */
     SCHEMA_RAW,     /* char *, owned, any bytes but NUL */
@@ -55,6 +56,8 @@ struct schema_field {
     int64_t min;      /* of a number */
     uint64_t max;     /* of a number; bytes of a text; items of a list */
     size_t bytes_max; /* STRINGS: of all items together */
+    unsigned number;  /* FIGURE: of the field; wire_count is where the oneof says that it is there */
+    bool always_sent; /* FIGURE of the first release: absent is zero, SCHEMA_UNKNOWN is unknown */
     const struct schema *sub;
 };
 
@@ -75,10 +78,14 @@ struct schema {
 
 #define SCHEMA_FIRST_CASE 10u
 
+/* Beyond every limit: a controller of the first release refuses it, and does not take it for zero. */
+#define SCHEMA_UNKNOWN UINT64_MAX
+
 extern const struct schema schema_frame;
 extern const struct schema schema_empty;
 extern const struct schema schema_command;
 extern const struct schema schema_event;
+extern const struct schema schema_loaded, schema_host;
 extern const struct schema schema_hello, schema_challenge, schema_proof, schema_welcome, schema_refused;
 extern const struct schema schema_ca_give, schema_enroll, schema_enrolled;
 extern const struct schema schema_poll, schema_commands, schema_push, schema_pushed;
@@ -96,13 +103,9 @@ void schema_set_pointer(void *at, const void *p);
 
 /* ---- rows ------------------------------------------------------------------------------------------- */
 
-/* The place of `field` in both structs; does not compile unless it has these types. */
-#define SCHEMA_AT(of, field, type)                                                                           \
-    (offsetof(of, field) +                                                                                   \
-     0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((of *)0)->field), type) ? 1 : -1]))
 #define SCHEMA_ROW(t, field, our_type, wire_type)                                                            \
-    .name = #field, .type = SCHEMA_##t, .ours = SCHEMA_AT(OURS, field, our_type),                            \
-    .wire = SCHEMA_AT(WIRE, field, wire_type)
+    .name = #field, .type = SCHEMA_##t, .ours = TYPED_OFFSET(OURS, field, our_type),                         \
+    .wire = TYPED_OFFSET(WIRE, field, wire_type)
 
 #define F_U16(field, lo, hi)                                                                                 \
     {                                                                                                        \
@@ -128,6 +131,14 @@ void schema_set_pointer(void *at, const void *p);
 #define F_COUNT(field) F_U64(field, 0, LIMIT_COUNT)
 #define F_CLOCK(field) F_U64(field, 0, LIMIT_CLOCK_NS)
 #define F_ANY(field)   F_U64(field, 0, UINT64_MAX) /* numbers that are only compared */
+/* A row of a list in common/figure_list.h, which struct and wire call alike. */
+#define F_FIGURE(NAME, field, array, number_, since)                                                         \
+    {                                                                                                        \
+        .name = #field, .type = SCHEMA_FIGURE,                                                               \
+        .ours = offsetof(OURS, array) + FIGURE_##NAME * sizeof(struct figure),                               \
+        .wire = TYPED_OFFSET(WIRE, field, uint64_t), .wire_count = offsetof(WIRE, known_##field##_case),     \
+        .max = LIMIT_COUNT, .number = number_, .always_sent = (since) == 1                                   \
+    }
 #define F_ENUM(field, our_enum, wire_enum, lo, count)                                                        \
     {                                                                                                        \
         SCHEMA_ROW(ENUM, field, enum our_enum, wire_enum), .min = lo, .max = (count)-1                       \
@@ -164,26 +175,26 @@ void schema_set_pointer(void *at, const void *p);
 #define F_LIST(field, count_field, limit, of, sub_)                                                          \
     {                                                                                                        \
         SCHEMA_ROW(LIST, field, struct of *, __typeof__(((WIRE *)0)->field)),                                \
-            .ours_count = SCHEMA_AT(OURS, count_field, size_t), .wire_count = offsetof(WIRE, n_##field),     \
+            .ours_count = TYPED_OFFSET(OURS, count_field, size_t), .wire_count = offsetof(WIRE, n_##field),  \
             .max = limit, .sub = &(sub_)                                                                     \
     }
 /* The same where ours has array and count in a struct of their own. */
 #define F_LIST_IN(field, array, count_field, limit, of, sub_)                                                \
     {                                                                                                        \
-        .name = #field, .type = SCHEMA_LIST, .ours = SCHEMA_AT(OURS, field.array, struct of *),              \
-        .ours_count = SCHEMA_AT(OURS, field.count_field, size_t), .wire = offsetof(WIRE, field),             \
+        .name = #field, .type = SCHEMA_LIST, .ours = TYPED_OFFSET(OURS, field.array, struct of *),           \
+        .ours_count = TYPED_OFFSET(OURS, field.count_field, size_t), .wire = offsetof(WIRE, field),          \
         .wire_count = offsetof(WIRE, n_##field), .max = limit, .sub = &(sub_)                                \
     }
 #define F_ARRAY(field, count_field, limit, of, sub_)                                                         \
     {                                                                                                        \
         SCHEMA_ROW(ARRAY, field, struct of[limit], __typeof__(((WIRE *)0)->field)),                          \
-            .ours_count = SCHEMA_AT(OURS, count_field, size_t), .wire_count = offsetof(WIRE, n_##field),     \
+            .ours_count = TYPED_OFFSET(OURS, count_field, size_t), .wire_count = offsetof(WIRE, n_##field),  \
             .max = limit, .sub = &(sub_)                                                                     \
     }
 #define F_U32S(field, count_field, limit)                                                                    \
     {                                                                                                        \
         SCHEMA_ROW(U32S, field, uint32_t[limit], uint32_t *),                                                \
-            .ours_count = SCHEMA_AT(OURS, count_field, size_t), .wire_count = offsetof(WIRE, n_##field),     \
+            .ours_count = TYPED_OFFSET(OURS, count_field, size_t), .wire_count = offsetof(WIRE, n_##field),  \
             .max = limit                                                                                     \
     }
 

@@ -74,7 +74,9 @@ static const struct schema schema_progress = SCHEMA_OF(OURS, progress__descripto
 #define OURS struct msg_accounts
 #define WIRE Splitbench__V1__Accounts
 static const struct schema_field accounts_fields[] = {
-    F_COUNT(scheduled), F_COUNT(ok), F_COUNT(failed), F_COUNT(in_flight), F_COUNT(never_sent),
+#define X(name) F_COUNT(name),
+    MSG_ACCOUNTS_LIST(X)
+#undef X
 };
 static const struct schema schema_accounts = SCHEMA_OF(OURS, accounts__descriptor, accounts_fields);
 #undef OURS
@@ -111,30 +113,28 @@ static const struct schema_field loaded_fields[] = {
     F_CLOCK(window_end_ns),
     F_STRUCT(window, msg_accounts, schema_accounts),
     F_STRUCT(warmup, msg_accounts, schema_accounts),
-    F_COUNT(requests_sent),
-    F_COUNT(responses),
-    F_COUNT(body_bytes),
-    F_COUNT(wire_in_bytes),
-    F_COUNT(wire_out_bytes),
-    F_COUNT(short_bodies),
     F_LIST(errors, error_count, MSG_ERRORS_MAX, msg_error_class, schema_error_class),
     F_LIST(statuses, status_count, MSG_STATUSES_MAX, msg_status_count, schema_status_count),
     F_BYTES(latency_hist, MSG_HIST_BYTES_MAX),
-    F_COUNT(cpu_user_ns),
-    F_COUNT(cpu_system_ns),
-    F_COUNT(rss_bytes_max),
     F_TEXT(raw, PROSE, MSG_RAW_BYTES_MAX),
-    F_COUNT(unanswered),
+#define X(NAME, name, number, since, ...) F_FIGURE(NAME, name, figures, number, since),
+    FIGURE_LOAD_LIST(X)
+#undef X
 };
-static const struct schema schema_loaded = SCHEMA_OF(OURS, loaded__descriptor, loaded_fields);
+const struct schema schema_loaded = SCHEMA_OF(OURS, loaded__descriptor, loaded_fields);
 #undef OURS
 #undef WIRE
 
 #define OURS struct msg_proc_sample
 #define WIRE Splitbench__V1__ProcSample
-static const struct schema_field proc_sample_fields[] = {
-    F_U32(proc, 0, UINT32_MAX),      F_BOOL(alive), F_CLOCK(cpu_ns), F_COUNT(rss_bytes),
-    F_U32(processes, 0, UINT32_MAX),
+static const struct schema_field proc_sample_fields[] = {F_U32(proc, 0, UINT32_MAX),
+                                                         F_BOOL(alive),
+                                                         F_CLOCK(cpu_ns),
+                                                         F_COUNT(rss_bytes),
+                                                         F_U32(processes, 0, UINT32_MAX),
+#define X(NAME, name, number, since, ...) F_FIGURE(NAME, name, counters, number, since),
+                                                         FIGURE_TREE_LIST(X)
+#undef X
 };
 static const struct schema schema_proc_sample = SCHEMA_OF(OURS, proc_sample__descriptor, proc_sample_fields);
 #undef OURS

@@ -12,7 +12,7 @@ static const struct schema_field host_fields[] = {
     F_COUNT(memory_bytes),         F_STRINGS(labels, ANY, MSG_LABELS_MAX, 16384),
     F_TEXT(libraries, PROSE, 256),
 };
-static const struct schema schema_host = SCHEMA_OF(OURS, host__descriptor, host_fields);
+const struct schema schema_host = SCHEMA_OF(OURS, host__descriptor, host_fields);
 #undef OURS
 #undef WIRE
 

@@ -47,6 +47,12 @@ C
     file agent/load/c.h <<'C'
 #include "common/a.h"
 C
+    file common/figure_list.h <<'C'
+#define LIST(X) \
+    X(SHORT_BODIES, short_bodies, 11) \
+    X(own_cpu_cores, 1)
+C
+    echo '#define A "short_bodies" /* the old store */' | file controller/store/store_schema.c
     file tests/e2e/x.sh <<'SH'
 echo "see tests/e2e/gone.sh"
 SH
@@ -78,6 +84,13 @@ echo '#include <openssl/ssl.h>' | file agent/uplink/x.c
 refused 'agent/uplink/x.c:1: OpenSSL is for hashes'
 echo 'void f(void) { log_error("x"); }' | file proto/x.c
 refused 'proto/x.c:1: common/ and proto/ never log'
+
+echo 'const char *a = "short_bodies";' | file controller/report/x.c
+refused 'controller/report/x.c:1: a figure is one row of common/figure_list.h: "short_bodies"'
+echo 'const char *a = "a INTEGER, own_cpu_cores REAL";' | file controller/store/x.c
+refused 'controller/store/x.c:1: a figure is one row of common/figure_list.h'
+echo 'uint64_t short_bodies;' | file proto/x.c
+refused 'proto/x.c:1: a figure is one row of common/figure_list.h'
 
 printf '#ifndef COMMON_C_H\n#define COMMON_C_H\n#endif\n' >"$tree/common/b.h"
 refused 'common/b.h:1: the guard of a header is its path, at its top: COMMON_B_H'

@@ -1,14 +1,26 @@
 #!/bin/sh
-# A store that an older splitbench wrote (old_store/schema-1.sql): its reports can be read without changing the
-# file, where nothing may be written too; the first program that writes brings it up, to exactly what a new store is.
+# A store that an older splitbench wrote (old_store/schema-1.sql, and the same as schema 2 had it): its reports can be
+# read without changing the file, where nothing may be written too; the first program that writes brings it up, to
+# exactly what a new store is, and no reference in it is broken.
+#   old_store.sh [SCHEMA]   of this schema only (default: of each)
 set -eu
 . "$(dirname "$0")/../support/lab.sh"
+if [ $# -eq 0 ]; then
+    for schema in 1 2; do
+        echo "schema $schema"
+        "$0" $schema
+    done
+    exit
+fi
 lab_begin
 state=$lab/state
 store=$state/local/store.db
 old=20261201-002156-c879
 mkdir -p "$state/local"
 sqlite3 "$store" <"$root/tests/e2e/old_store/schema-1.sql"
+if [ "$1" -ge 2 ]; then
+    sqlite3 "$store" "ALTER TABLE hosts ADD COLUMN libraries TEXT NOT NULL DEFAULT ''; PRAGMA user_version = 2"
+fi
 
 local_report() { "$bin/splitbench" report --local --state "$state" "$@"; }
 version() { sqlite3 -readonly "$store" 'PRAGMA user_version'; }
@@ -24,7 +36,7 @@ say "read as it lies"
 old_report first
 local_report --json "$old" >"$lab/first.json" || fail "no JSON"
 [ "$(json "$lab/first.json" "[h['libraries'] for h in j['hosts']]")" = '[None, None]' ] || fail "JSON: libraries"
-[ "$(version)" = 1 ] || fail "reading changed the file"
+[ "$(version)" = "$1" ] || fail "reading changed the file"
 
 say "read where nothing may be written"
 chmod a-w "$state/local" "$store"
@@ -52,9 +64,12 @@ cat >"$lab/new.json" <<JSON
 }
 JSON
 "$bin/splitbench" run --local --state "$state" "$lab/new.json" >"$lab/run.log" 2>&1 || fail "run"
-[ "$(version)" -gt 1 ] || fail "the file is not brought up"
+[ "$(version)" -gt "$1" ] || fail "the file is not brought up"
 old_report second
 cmp -s "$lab/first.txt" "$lab/second.txt" || fail "the old job's report changed: $(diff "$lab/first.txt" "$lab/second.txt")"
+[ -z "$(sqlite3 -readonly "$store" 'PRAGMA foreign_key_check')" ] || fail "broken references"
+local_report --json "$old" >"$lab/second.json"
+cmp -s "$lab/first.json" "$lab/second.json" || fail "JSON: $(diff "$lab/first.json" "$lab/second.json")"
 local_report --json >"$lab/new.report.json"
 [ "$(json "$lab/new.report.json" "all('nng ' in h['libraries'] and 'OpenSSL 3.' in h['libraries'] for h in j['hosts'])")" = True ] ||
     fail "the new job does not say its libraries"

@@ -62,6 +62,19 @@ def refused_lines(files):
                         yield path, n, f"{what}: {line.strip()}"
 
 
+def figures_elsewhere(files):
+    """A figure is one row of common/figure_list.h: messages, store, merge and report follow from it and name none. What
+    an older store holds, a gate of the same name and a key of the experiment are something else."""
+    names = set(re.findall(r"^    X\((?:[A-Z_]+, )?([a-z_]+), ", files.get("common/figure_list.h", ""), re.M))
+    name = "|".join(sorted(names - {"body_bytes"})) or "(?!)"
+    pattern = re.compile(rf'"(?:{name})"|uint64(?:_t)? (?:{name})\b| (?:{name}) (?:INTEGER|REAL)')
+    but = ["controller/store/store_schema.c", "controller/run/gate.h"]
+    for path in files:
+        if matches(path, ["proto/*", "agent/driver/*", "agent/task/*", "controller/*"]) and not matches(path, but):
+            for m in pattern.finditer(files[path]):
+                yield path, line_of(files[path], m.start()), f"a figure is one row of common/figure_list.h: {m.group()}"
+
+
 def stale_guards(files):
     for path in files:
         if path.endswith(".h"):
@@ -126,7 +139,7 @@ def main():
     tree = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "../..")
     files = files_of(tree)
     bad = 0
-    for rule in (refused_lines, stale_guards, absent_names, folder_circles):
+    for rule in (refused_lines, figures_elsewhere, stale_guards, absent_names, folder_circles):
         for path, line, what in rule(files):
             print(f"{path}:{line}: {what}", file=sys.stderr)
             bad += 1

@@ -46,6 +46,11 @@ static void fill_field(const struct schema_field *f, char *ours, size_t n)
     case SCHEMA_BOOL:
         memcpy(at, &flag, sizeof flag);
         break;
+    case SCHEMA_FIGURE: {
+        struct figure figure = {.known = n != 0, .value = n != 0 ? number : 0};
+        memcpy(at, &figure, sizeof figure);
+        break;
+    }
     case SCHEMA_U32:
     case SCHEMA_I32:
     case SCHEMA_ENUM:
@@ -178,6 +183,10 @@ static bool field_equal(const struct schema_field *f, const char *a, const char 
         return memcmp(x, y, sizeof(uint64_t)) == 0;
     case SCHEMA_BOOL:
         return memcmp(x, y, sizeof(bool)) == 0;
+    case SCHEMA_FIGURE: {
+        const struct figure *p = (const void *)x, *q = (const void *)y;
+        return p->known == q->known && (!p->known || p->value == q->value);
+    }
     case SCHEMA_U32:
     case SCHEMA_I32:
     case SCHEMA_ENUM:

@@ -140,9 +140,9 @@ static struct msg_loaded loaded_with(uint64_t ok, uint64_t latency_ns)
         .window_start_ns = 5 * NS_PER_S,
         .window_end_ns = 7 * NS_PER_S,
         .window = {.scheduled = ok + 3, .ok = ok, .in_flight = 3},
-        .requests_sent = ok + 3,
-        .responses = ok,
-        .body_bytes = ok * 1000,
+        .figures = {[FIGURE_REQUESTS_SENT] = figure_known(ok + 3),
+                    [FIGURE_RESPONSES] = figure_known(ok),
+                    [FIGURE_BODY_BYTES] = figure_known(ok * 1000)},
         .latency_hist = {.data = (uint8_t *)buf_take(&text), .len = len},
     };
 }

@@ -36,23 +36,15 @@ struct msg_loaded *sample_loaded(uint32_t seed)
         .window_end_ns = n + 2,
         .window = {.scheduled = n + 34, .ok = n + 3, .failed = 4, .in_flight = 5, .never_sent = 22},
         .warmup = {.scheduled = n + 6, .ok = n + 7, .failed = 8, .in_flight = 9, .never_sent = 10},
-        .requests_sent = n + 11,
-        .responses = n + 12,
-        .body_bytes = n + 13,
-        .wire_in_bytes = n + 14,
-        .wire_out_bytes = n + 15,
-        .short_bodies = 16,
-        .unanswered = 17,
         .errors = mem_zalloc(2, sizeof(*l->errors)),
         .error_count = 2,
         .statuses = mem_zalloc(2, sizeof(*l->statuses)),
         .status_count = 2,
         .latency_hist = {.data = mem_dup(hist, sizeof(hist)), .len = sizeof(hist)},
-        .cpu_user_ns = n + 17,
-        .cpu_system_ns = n + 18,
-        .rss_bytes_max = n + 19,
         .raw = mem_strdup("{}"),
     };
+    for (unsigned i = 0; i < FIGURE_LOAD_COUNT; i++)
+        l->figures[i] = figure_known(n + 11 + i);
     l->errors[0] =
         (struct msg_error_class){mem_strdup("connect"), mem_strdup("refused"), 3, mem_strdup("a: b")};
     l->errors[1] = (struct msg_error_class){mem_strdup("receive"), mem_strdup("timeout"), 1, mem_strdup("")};
@@ -63,22 +55,13 @@ struct msg_loaded *sample_loaded(uint32_t seed)
 
 void sample_loaded_free(struct msg_loaded *l)
 {
-    for (size_t i = 0; i < l->error_count; i++) {
-        free(l->errors[i].phase);
-        free(l->errors[i].cause);
-        free(l->errors[i].sample);
-    }
-    free(l->errors);
-    free(l->statuses);
-    free(l->generator);
-    free(l->latency_hist.data);
-    free(l->raw);
+    msg_loaded_fini(l);
     free(l);
 }
 
 struct store_attempt sample_attempt(uint32_t window, uint32_t attempt, const struct msg_loaded *loaded)
 {
-    return (struct store_attempt){
+    struct store_attempt a = {
         .window = window,
         .attempt = attempt,
         .valid = true,
@@ -96,6 +79,17 @@ struct store_attempt sample_attempt(uint32_t window, uint32_t attempt, const str
         .own_cpu_cores = 0.0625,
         .dead_ns = 42,
     };
+    for (int i = 0; i < FIGURE_TREE_COUNT; i++)
+        a.server[i] = figure_known(71 + (uint64_t)i);
+    return a;
+}
+
+static void assert_figures_equal(const struct figure *a, const struct figure *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(a[i].known, b[i].known);
+        assert_true(!a[i].known || a[i].value == b[i].value);
+    }
 }
 
 static void assert_accounts_equal(const struct msg_accounts *a, const struct msg_accounts *b)
@@ -114,13 +108,7 @@ static void assert_loaded_equal(const struct msg_loaded *a, const struct msg_loa
     assert_int_equal(a->window_end_ns, b->window_end_ns);
     assert_accounts_equal(&a->window, &b->window);
     assert_accounts_equal(&a->warmup, &b->warmup);
-    assert_int_equal(a->requests_sent, b->requests_sent);
-    assert_int_equal(a->responses, b->responses);
-    assert_int_equal(a->body_bytes, b->body_bytes);
-    assert_int_equal(a->wire_in_bytes, b->wire_in_bytes);
-    assert_int_equal(a->wire_out_bytes, b->wire_out_bytes);
-    assert_int_equal(a->short_bodies, b->short_bodies);
-    assert_int_equal(a->unanswered, b->unanswered);
+    assert_figures_equal(a->figures, b->figures, FIGURE_LOAD_COUNT);
     assert_int_equal(a->error_count, b->error_count);
     for (size_t i = 0; i < a->error_count; i++) {
         assert_string_equal(a->errors[i].phase, b->errors[i].phase);
@@ -135,13 +123,10 @@ static void assert_loaded_equal(const struct msg_loaded *a, const struct msg_loa
     }
     assert_int_equal(a->latency_hist.len, b->latency_hist.len);
     assert_memory_equal(a->latency_hist.data, b->latency_hist.data, b->latency_hist.len);
-    assert_int_equal(a->cpu_user_ns, b->cpu_user_ns);
-    assert_int_equal(a->cpu_system_ns, b->cpu_system_ns);
-    assert_int_equal(a->rss_bytes_max, b->rss_bytes_max);
     assert_string_equal(a->raw, b->raw);
 }
 
-void assert_attempt_equal(const struct store_read_attempt *got, const struct store_attempt *expected)
+void assert_attempt_equal(const struct store_attempt *got, const struct store_attempt *expected)
 {
     assert_int_equal(got->window, expected->window);
     assert_int_equal(got->attempt, expected->attempt);
@@ -151,17 +136,10 @@ void assert_attempt_equal(const struct store_read_attempt *got, const struct sto
     assert_string_equal(got->reason, expected->reason);
     assert_int_equal(got->started_wall_ns, expected->started_wall_ns);
     assert_int_equal(got->dead_ns, expected->dead_ns);
-    const double pairs[][2] = {
-        {got->server_cpu_s, expected->server_cpu_s},
-        {got->server_cpu_cores, expected->server_cpu_cores},
-        {got->generator_cpu_s, expected->generator_cpu_s},
-        {got->generator_cpu_cores, expected->generator_cpu_cores},
-        {got->foreign_cpu_cores_server, expected->foreign_cpu_cores_server},
-        {got->foreign_cpu_cores_load, expected->foreign_cpu_cores_load},
-        {got->own_cpu_cores, expected->own_cpu_cores},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
-        assert_true(pairs[i][0] == pairs[i][1]);
+#define X(name, ...) assert_true(got->name == expected->name);
+    FIGURE_WINDOW_LIST(X)
+#undef X
+    assert_figures_equal(got->server, expected->server, FIGURE_TREE_COUNT);
     assert_int_equal(got->loaded != NULL, expected->loaded != NULL);
     if (got->loaded != NULL)
         assert_loaded_equal(got->loaded, expected->loaded);

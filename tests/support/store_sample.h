@@ -19,6 +19,6 @@ void sample_loaded_free(struct msg_loaded *loaded);
 struct store_attempt sample_attempt(uint32_t window, uint32_t attempt, const struct msg_loaded *loaded);
 
 /* Fails the running cmocka test at the first difference. */
-void assert_attempt_equal(const struct store_read_attempt *got, const struct store_attempt *expected);
+void assert_attempt_equal(const struct store_attempt *got, const struct store_attempt *expected);
 
 #endif

@@ -68,6 +68,109 @@ static void every_wire_field_has_a_row(void **state)
     check_rows(&schema_frame);
 }
 
+/* ---- figures ------------------------------------------------------------------------------------------- */
+
+/* A push of one LOADED with these figures, as a frame that can be changed before it is packed again. */
+static ProtobufCMessage *frame_of_figures(const struct figure *figures)
+{
+    struct buf b;
+    struct msg m;
+    msg_init(&m, MSG_PUSH);
+    m.u.push.items = mem_zalloc(1, sizeof *m.u.push.items);
+    m.u.push.count = 1;
+    m.u.push.items[0].number = 1;
+    m.u.push.items[0].kind = MSG_EVENT_LOADED;
+    memcpy(m.u.push.items[0].u.loaded.figures, figures, FIGURE_LOAD_COUNT * sizeof *figures);
+    encode(&m, &b);
+    msg_fini(&m);
+    ProtobufCMessage *frame =
+        protobuf_c_message_unpack(&splitbench__v1__frame__descriptor, NULL, b.len, (uint8_t *)b.data);
+    assert_non_null(frame);
+    buf_fini(&b);
+    return frame;
+}
+
+static Splitbench__V1__Loaded *loaded_in(ProtobufCMessage *frame)
+{
+    return ((Splitbench__V1__Frame *)(void *)frame)->push->items[0]->loaded;
+}
+
+static void decode_figures(ProtobufCMessage *frame, struct figure *out)
+{
+    size_t len = protobuf_c_message_get_packed_size(frame);
+    uint8_t *data = mem_alloc(len);
+    struct msg m;
+    protobuf_c_message_pack(frame, data);
+    assert_int_equal(codec_decode(data, len, &m, NULL), ERR_OK);
+    memcpy(out, m.u.push.items[0].u.loaded.figures, FIGURE_LOAD_COUNT * sizeof *out);
+    msg_fini(&m);
+    free(data);
+    protobuf_c_message_free_unpacked(frame, NULL);
+}
+
+static void unknown_is_not_zero(void **state)
+{
+    (void)state;
+    struct figure sent[FIGURE_LOAD_COUNT] = {{0}}, got[FIGURE_LOAD_COUNT];
+    decode_figures(frame_of_figures(sent), got);
+    for (int i = 0; i < FIGURE_LOAD_COUNT; i++)
+        assert_false(got[i].known);
+    for (int i = 0; i < FIGURE_LOAD_COUNT; i++)
+        sent[i] = figure_known(0);
+    decode_figures(frame_of_figures(sent), got);
+    for (int i = 0; i < FIGURE_LOAD_COUNT; i++)
+        assert_true(got[i].known && got[i].value == 0);
+}
+
+/* An agent of the first release leaves zeros out, and knows none of the figures that came later. */
+static void older_agents_are_understood(void **state)
+{
+    (void)state;
+    struct figure sent[FIGURE_LOAD_COUNT] = {{0}}, got[FIGURE_LOAD_COUNT];
+    ProtobufCMessage *frame = frame_of_figures(sent);
+    Splitbench__V1__Loaded *l = loaded_in(frame);
+#define X(NAME, name, ...) l->known_##name##_case = 0;
+    FIGURE_LOAD_LIST(X)
+#undef X
+    l->known_responses_case = SPLITBENCH__V1__LOADED__KNOWN_RESPONSES_RESPONSES;
+    l->responses = 17;
+    decode_figures(frame, got);
+    for (int i = 0; i < FIGURE_LOAD_COUNT; i++) {
+        assert_int_equal(got[i].known, figure_load_rows[i].since == 1);
+        assert_int_equal(got[i].value, i == FIGURE_RESPONSES ? 17 : 0);
+    }
+}
+
+/* And a controller of the first release must not take an unknown figure for zero: it refuses this number. */
+static void older_controllers_are_not_misled(void **state)
+{
+    (void)state;
+    struct figure none[FIGURE_LOAD_COUNT] = {{0}};
+    ProtobufCMessage *frame = frame_of_figures(none);
+    assert_true(loaded_in(frame)->short_bodies == UINT64_MAX);
+    assert_true(loaded_in(frame)->rss_bytes_max == UINT64_MAX);
+    protobuf_c_message_free_unpacked(frame, NULL);
+}
+
+/* What was sent once keeps its number for ever. */
+static void numbers_of_figures_stay(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        unsigned number;
+    } sent[] = {{"requests_sent", 6},   {"responses", 7},     {"body_bytes", 8},   {"wire_in_bytes", 9},
+                {"wire_out_bytes", 10}, {"short_bodies", 11}, {"cpu_user_ns", 15}, {"cpu_system_ns", 16},
+                {"rss_bytes_max", 17},  {"unanswered", 19}};
+    for (size_t i = 0; i < ARRAY_LEN(sent); i++) {
+        const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(
+            &splitbench__v1__loaded__descriptor, sent[i].name);
+        assert_non_null(f);
+        assert_int_equal(f->id, sent[i].number);
+        assert_int_equal(f->type, PROTOBUF_C_TYPE_UINT64);
+    }
+}
+
 /* ---- limits, field by field, on the wire --------------------------------------------------------------- */
 
 struct prober {
@@ -108,7 +211,7 @@ static void expect(struct prober *p, const struct schema *s, const struct schema
 
 static void probe_number(struct prober *p, const struct schema *s, const struct schema_field *f, char *at)
 {
-    bool wide = f->type == SCHEMA_U64;
+    bool wide = f->type == SCHEMA_U64 || f->type == SCHEMA_FIGURE;
     size_t size = wide ? sizeof(uint64_t) : sizeof(uint32_t);
     uint64_t old = 0, max = f->max, min = (uint64_t)f->min, beyond = max + 1, below = min - 1;
     memcpy(&old, at, size);
@@ -244,6 +347,8 @@ static void probe_struct(struct prober *p, const struct schema *s, ProtobufCMess
             expect(p, s, f, false);
             memcpy(wire + f->wire, &sub, sizeof sub);
             probe_struct(p, f->sub, sub);
+        } else if (f->type == SCHEMA_FIGURE) {
+            probe_number(p, s, f, wire + f->wire);
         } else if (f->wire_count != 0) {
             probe_count(p, s, f, wire);
             if (f->sub != NULL) {
@@ -547,13 +652,23 @@ static void items_are_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_survives),     cmocka_unit_test(every_wire_field_has_a_row),
-        cmocka_unit_test(every_limit_is_kept),     cmocka_unit_test(truncated_anywhere),
-        cmocka_unit_test(changed_anywhere),        cmocka_unit_test(a_hidden_nul_is_refused),
-        cmocka_unit_test(other_versions),          cmocka_unit_test(the_frame_has_a_cap),
-        cmocka_unit_test(unpacking_has_a_budget),  cmocka_unit_test(garbage_is_refused),
-        cmocka_unit_test(foreign_text_is_cleaned), cmocka_unit_test(own_mistakes_are_named),
+        cmocka_unit_test(every_kind_survives),
+        cmocka_unit_test(every_wire_field_has_a_row),
+        cmocka_unit_test(every_limit_is_kept),
+        cmocka_unit_test(truncated_anywhere),
+        cmocka_unit_test(changed_anywhere),
+        cmocka_unit_test(a_hidden_nul_is_refused),
+        cmocka_unit_test(other_versions),
+        cmocka_unit_test(the_frame_has_a_cap),
+        cmocka_unit_test(unpacking_has_a_budget),
+        cmocka_unit_test(garbage_is_refused),
+        cmocka_unit_test(foreign_text_is_cleaned),
+        cmocka_unit_test(own_mistakes_are_named),
         cmocka_unit_test(items_are_measured),
+        cmocka_unit_test(unknown_is_not_zero),
+        cmocka_unit_test(older_agents_are_understood),
+        cmocka_unit_test(older_controllers_are_not_misled),
+        cmocka_unit_test(numbers_of_figures_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,10 +70,10 @@ static void test_recorded_result(void **state)
     assert_int_equal(l->window.scheduled, 296);
     assert_int_equal(l->window.failed, 294);
     assert_int_equal(l->window.in_flight, 2);
-    assert_int_equal(l->requests_sent, 296);
-    assert_int_equal(l->responses, 296);
-    assert_int_equal(l->wire_in_bytes, 152880);
-    assert_int_equal(l->wire_out_bytes, 13320);
+    assert_int_equal(l->figures[FIGURE_REQUESTS_SENT].value, 296);
+    assert_int_equal(l->figures[FIGURE_RESPONSES].value, 296);
+    assert_int_equal(l->figures[FIGURE_WIRE_IN_BYTES].value, 152880);
+    assert_int_equal(l->figures[FIGURE_WIRE_OUT_BYTES].value, 13320);
     assert_int_equal(l->status_count, 1);
     assert_int_equal(l->statuses[0].status, 404);
     assert_int_equal(l->statuses[0].count, 294);
@@ -81,9 +81,9 @@ static void test_recorded_result(void **state)
     assert_string_equal(l->errors[0].phase, "receive");
     assert_string_equal(l->errors[0].cause, "status");
     assert_string_equal(l->errors[0].sample, "status 404");
-    assert_int_equal(l->cpu_user_ns, 11001000);
-    assert_int_equal(l->cpu_system_ns, 22548000);
-    assert_int_equal(l->rss_bytes_max, 2764800);
+    assert_int_equal(l->figures[FIGURE_CPU_USER_NS].value, 11001000);
+    assert_int_equal(l->figures[FIGURE_CPU_SYSTEM_NS].value, 22548000);
+    assert_int_equal(l->figures[FIGURE_RSS_BYTES_MAX].value, 2764800);
     assert_string_equal(l->raw, recorded_404);
     assert_int_equal(l->latency_hist.len, 52);
     msg_event_fini(&event);

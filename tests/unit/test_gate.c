@@ -170,7 +170,7 @@ static void test_short_bodies(void **state)
     char reason[GATE_REASON_BYTES];
     struct fixture f = good();
     (void)state;
-    f.loaded.short_bodies = 1;
+    f.loaded.figures[FIGURE_SHORT_BODIES] = figure_known(1);
     assert_int_equal(judge(&f, reason), GATE_SHORT_BODIES);
     assert_string_equal(reason, "1 response ended before the body was whole");
 }
@@ -204,9 +204,9 @@ static void test_unanswered_at_the_end(void **state)
     struct fixture f = good();
     (void)state;
     f.gates.errors_max = 3;
-    f.loaded.unanswered = 3;
+    f.loaded.figures[FIGURE_UNANSWERED] = figure_known(3);
     assert_int_equal(judge(&f, reason), GATE_NONE);
-    f.loaded.unanswered = 4;
+    f.loaded.figures[FIGURE_UNANSWERED] = figure_known(4);
     assert_int_equal(judge(&f, reason), GATE_ERRORS);
     assert_string_equal(reason, "4 requests in flight at the end got no answer");
 }

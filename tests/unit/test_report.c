@@ -29,10 +29,10 @@ static void test_figures_of_a_cell(void **state)
     assert_int_equal(c->ok, 6100);
     assert_near(c->ok_per_server_cpu_s, 6100 / 1.5);
     assert_near(c->body_bytes_per_s, 6100 * 1000 / 6.0);
-    assert_near(c->server_cores.mean, 0.25);
-    assert_near(c->foreign_server.mean, 0.04);
-    assert_near(c->foreign_server.max, 0.06);
-    assert_true(isnan(c->foreign_load.mean)); /* never reported: not known, not zero */
+    assert_near(c->server_cpu_cores.mean, 0.25);
+    assert_near(c->foreign_cpu_cores_server.mean, 0.04);
+    assert_near(c->foreign_cpu_cores_server.max, 0.06);
+    assert_true(isnan(c->foreign_cpu_cores_load.mean)); /* never reported: not known, not zero */
     assert_int_equal(c->latency.count, 6100);
     assert_int_equal(c->made, 3);
     assert_int_equal(r->windows_present, 27);

@@ -30,18 +30,20 @@ static void test_counts_and_histograms(void **state)
         {.phase = (char *)(uintptr_t) "wait", .cause = (char *)(uintptr_t) "reset", .count = 3},
         {.phase = (char *)(uintptr_t) "connect", .cause = (char *)(uintptr_t) "refused", .count = 1}};
     struct msg_status_count statuses[] = {{200, 10}, {404, 1}};
-    struct msg_loaded a = {.window = {.scheduled = 12, .ok = 10, .failed = 2},
-                           .errors = &reset,
-                           .error_count = 1,
-                           .statuses = statuses,
-                           .status_count = 1,
-                           .latency_hist = encoded(1000, 10)};
+    struct msg_loaded a = {
+        .window = {.scheduled = 12, .ok = 10, .failed = 2},
+        .errors = &reset,
+        .error_count = 1,
+        .statuses = statuses,
+        .status_count = 1,
+        .figures = {[FIGURE_BODY_BYTES] = figure_known(5), [FIGURE_RSS_BYTES_MAX] = figure_known(1)},
+        .latency_hist = encoded(1000, 10)};
     struct msg_loaded b = {.window = {.scheduled = 30, .ok = 25, .failed = 4, .in_flight = 1},
                            .errors = others,
                            .error_count = 2,
                            .statuses = statuses,
                            .status_count = 2,
-                           .body_bytes = 7,
+                           .figures = {[FIGURE_BODY_BYTES] = figure_known(7)},
                            .latency_hist = encoded(900000, 25)};
     const struct msg_loaded *parts[] = {&a, &b};
     struct msg_loaded m;
@@ -52,7 +54,9 @@ static void test_counts_and_histograms(void **state)
     assert_int_equal(m.window.ok, 35);
     assert_int_equal(m.window.failed, 6);
     assert_int_equal(m.window.in_flight, 1);
-    assert_int_equal(m.body_bytes, 7);
+    assert_int_equal(m.figures[FIGURE_BODY_BYTES].value, 12);
+    assert_true(m.figures[FIGURE_BODY_BYTES].known);
+    assert_false(m.figures[FIGURE_RSS_BYTES_MAX].known); /* one host does not know it */
     assert_int_equal(m.error_count, 2);
     assert_int_equal(m.errors[0].count, 5);
     assert_int_equal(m.status_count, 2);
@@ -63,7 +67,7 @@ static void test_counts_and_histograms(void **state)
     assert_int_equal(h->count, 35);
     assert_true(hist_percentile(h, 20) < 2000 && hist_percentile(h, 50) > 800000);
     hist_free(h);
-    run_merge_fini(&m);
+    msg_loaded_fini(&m);
     free(a.latency_hist.data);
     free(b.latency_hist.data);
 }
@@ -77,7 +81,7 @@ static void test_half_a_histogram_is_none(void **state)
     (void)state;
     assert_int_equal(run_merge(parts, 2, &m, &d), ERR_OK);
     assert_int_equal(m.latency_hist.len, 0);
-    run_merge_fini(&m);
+    msg_loaded_fini(&m);
     free(a.latency_hist.data);
 }
 
@@ -90,7 +94,7 @@ static void test_what_agents_send_is_not_trusted(void **state)
     (void)state;
     assert_int_equal(run_merge(parts, 2, &m, &d), ERR_OK);
     assert_true(m.window.ok == UINT64_MAX);
-    run_merge_fini(&m);
+    msg_loaded_fini(&m);
     uint8_t garbage[] = "not a histogram";
     a.latency_hist = b.latency_hist = (struct msg_bytes){.data = garbage, .len = sizeof(garbage)};
     assert_int_equal(run_merge(parts, 2, &m, &d), ERR_INVALID);

@@ -84,6 +84,27 @@ static void test_attempt_without_a_result(void **state)
     store_results_fini(&r);
 }
 
+static void test_unknown_figures_stay_unknown(void **state)
+{
+    struct place *p = *state;
+    place_add_job(p, "j");
+    struct msg_loaded *loaded = sample_loaded(1);
+    loaded->figures[FIGURE_SHORT_BODIES] = (struct figure){0};
+    loaded->figures[FIGURE_WIRE_IN_BYTES] = figure_known(0);
+    struct store_attempt a = sample_attempt(0, 1, loaded);
+    for (int i = 0; i < FIGURE_TREE_COUNT; i++)
+        a.server[i] = (struct figure){0};
+    assert_int_equal(store_add_attempt(p->store, "j", &a, NULL), ERR_OK);
+    place_reopen(p);
+    struct store_results r;
+    assert_int_equal(store_read_results(p->store, "j", &r, NULL), ERR_OK);
+    assert_attempt_equal(&r.attempts[0], &a);
+    assert_false(r.attempts[0].loaded->figures[FIGURE_SHORT_BODIES].known);
+    assert_true(r.attempts[0].loaded->figures[FIGURE_WIRE_IN_BYTES].known);
+    store_results_fini(&r);
+    sample_loaded_free(loaded);
+}
+
 static void test_nothing_is_stored_twice(void **state)
 {
     struct place *p = *state;
@@ -250,9 +271,13 @@ static void test_late_events_are_kept_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORE_TEST(test_attempt_comes_back_complete),     STORE_TEST(test_attempt_without_a_result),
-        STORE_TEST(test_nothing_is_stored_twice),         STORE_TEST(test_windows_present),
-        STORE_TEST(test_runs_keep_the_hosts_they_ran_on), STORE_TEST(test_failed_runs_keep_cause_and_log),
+        STORE_TEST(test_attempt_comes_back_complete),
+        STORE_TEST(test_attempt_without_a_result),
+        STORE_TEST(test_unknown_figures_stay_unknown),
+        STORE_TEST(test_nothing_is_stored_twice),
+        STORE_TEST(test_windows_present),
+        STORE_TEST(test_runs_keep_the_hosts_they_ran_on),
+        STORE_TEST(test_failed_runs_keep_cause_and_log),
         STORE_TEST(test_late_events_are_kept_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

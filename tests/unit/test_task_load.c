@@ -47,7 +47,7 @@ static void test_load_of_a_server(void **state)
     assert_true(l->window_start_ns > before_ns && l->window_end_ns < clock_now_ns());
     assert_true(l->window.ok > 0);
     assert_int_equal(l->window.failed, 0);
-    assert_int_equal(l->body_bytes, 2 * l->window.ok);
+    assert_int_equal(l->figures[FIGURE_BODY_BYTES].value, 2 * l->window.ok);
     assert_memory_equal(l->generator, "splitbench-load ", 16);
     static const enum msg_progress_kind expected[] = {MSG_PROGRESS_WARMUP_START, MSG_PROGRESS_WINDOW_START,
                                                       MSG_PROGRESS_WINDOW_END};
