@@ -3,6 +3,7 @@
 #include "agent/process/supervisor.h"
 #include "agent/run.h"
 
+#include "common/sha256.h"
 #include "common/streams.h"
 #include "common/utf8.h"
 
@@ -41,10 +42,14 @@ int main(int argc, char **argv)
     case INVOCATION_VERSION:
         break;
     case INVOCATION_ENROLL:
-        e = enroll_run(&options, &d);
+        e = sha256_check(&d);
+        if (e == ERR_OK)
+            e = enroll_run(&options, &d);
         break;
     case INVOCATION_RUN:
-        e = run_agent(&options, &d);
+        e = sha256_check(&d);
+        if (e == ERR_OK)
+            e = run_agent(&options, &d);
         break;
     }
     if (e != ERR_OK)

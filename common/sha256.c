@@ -1,10 +1,13 @@
 #include "common/sha256.h"
 
+#include "common/file.h"
+
+#include <openssl/conf.h>
 #include <openssl/evp.h>
 
 #include <errno.h>
 #include <pthread.h>
-#include <unistd.h>
+#include <string.h>
 
 /* Looking an algorithm up by its name takes locks that all threads share: done once, for the process's life.
  */
@@ -14,13 +17,27 @@ static pthread_once_t algorithm_once = PTHREAD_ONCE_INIT;
 static void fetch_algorithm(void)
 {
     algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
-    must(algorithm != NULL);
+}
+
+enum err sha256_check(struct err_detail *d)
+{
+    int failed = pthread_once(&algorithm_once, fetch_algorithm);
+    must(failed == 0);
+    if (algorithm != NULL)
+        return ERR_OK;
+    char *file = CONF_get1_default_config_file();
+    enum err e =
+        err_set(d, ERR_UNSUPPORTED,
+                "OpenSSL has no SHA-256 here: its configuration, %s, leaves out the default provider. "
+                "Activate that there, or let OPENSSL_CONF name another file",
+                file != NULL ? file : "openssl.cnf");
+    OPENSSL_free(file);
+    return e;
 }
 
 void sha256_init(struct sha256 *s)
 {
-    int failed = pthread_once(&algorithm_once, fetch_algorithm);
-    must(failed == 0);
+    must(sha256_check(NULL) == ERR_OK);
     s->inner = EVP_MD_CTX_new();
     must(s->inner != NULL);
     sha256_restart(s);
@@ -61,24 +78,20 @@ void sha256_of(const void *data, size_t len, uint8_t out[SHA256_BYTES])
 
 enum err sha256_of_fd(int fd, uint8_t out[SHA256_BYTES], struct err_detail *d)
 {
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return err_set(d, err_from_errno(errno), "a file cannot be read from its beginning: %s",
-                       strerror(errno));
     struct sha256 s;
     sha256_init(&s);
     char block[64 * 1024];
-    ssize_t n;
-    do {
-        n = read(fd, block, sizeof block);
-        if (n > 0)
-            sha256_add(&s, block, (size_t)n);
-    } while (n > 0 || (n < 0 && errno == EINTR));
-    int errnum = errno;
+    size_t n = sizeof block;
+    enum err e = ERR_OK;
+    for (uint64_t offset = 0; e == ERR_OK && n == sizeof block; offset += n) {
+        e = file_read_at(fd, block, sizeof block, offset, &n);
+        sha256_add(&s, block, n);
+    }
+    if (e != ERR_OK)
+        err_set(d, e, "a file cannot be read: %s", strerror(errno));
     sha256_end(&s, out);
     sha256_fini(&s);
-    if (n < 0)
-        return err_set(d, err_from_errno(errnum), "a file cannot be read: %s", strerror(errnum));
-    return ERR_OK;
+    return e;
 }
 
 const char *sha256_text(const uint8_t hash[SHA256_BYTES], char out[SHA256_TEXT_BYTES])

@@ -16,6 +16,10 @@ struct sha256 {
     EVP_MD_CTX *inner;
 };
 
+/* Whether this machine's OpenSSL, as it is configured, can do it: a program that will need it asks when it
+ * starts, and ends with the sentence in `d`. The functions below take it for granted. */
+NODISCARD enum err sha256_check(struct err_detail *d);
+
 /* Begins a sum. */
 void sha256_init(struct sha256 *s);
 void sha256_fini(struct sha256 *s); /* safe on a zeroed struct and twice */
@@ -29,7 +33,7 @@ void sha256_restart(struct sha256 *s);
 
 void sha256_of(const void *data, size_t len, uint8_t out[SHA256_BYTES]);
 
-/* From the beginning of the file to its end; the offset is left there. */
+/* From the beginning of the file to its end, wherever its offset is. */
 NODISCARD enum err sha256_of_fd(int fd, uint8_t out[SHA256_BYTES], struct err_detail *d);
 
 /* Returns `out`. */

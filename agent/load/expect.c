@@ -54,5 +54,5 @@ enum err expect_parse_hash(struct expect *e, const char *text, const char *what,
     if (!ok)
         return err_set(d, ERR_INVALID, "%s: '%s' is not a SHA-256 of 64 hexadecimal digits", what, text);
     e->has_hash = true;
-    return ERR_OK;
+    return sha256_check(d);
 }

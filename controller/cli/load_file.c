@@ -1,6 +1,7 @@
 #include "controller/cli/load_file.h"
 
 #include "common/mem.h"
+#include "common/sha256.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,9 @@ int load_file_read(const struct load_file *f, const char *path, enum experiment_
         .file = path, .use = use, .sets = f->sets, .set_count = f->set_count};
     struct experiment_problems problems = {0};
     struct err_detail d = {0};
-    enum err e = experiment_read(&options, out, &problems, &d);
+    enum err e = sha256_check(&d);
+    if (e == ERR_OK)
+        e = experiment_read(&options, out, &problems, &d);
     if (e == ERR_OK)
         return CLI_EXIT_OK;
     if (e != ERR_INVALID || problems.count == 0)

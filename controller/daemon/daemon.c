@@ -3,6 +3,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/sha256.h"
 #include "controller/daemon/server.h"
 
 #include <errno.h>
@@ -168,7 +169,9 @@ enum err daemon_run(const struct daemon_options *options, struct err_detail *d)
     struct daemon m = {.o = options, .lock_fd = -1, .store_path = daemon_store_path(options->state_dir)};
     (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe and a full file are error values, not a death */
     (void)signal(SIGXFSZ, SIG_IGN);
-    enum err e = lock_state(&m, d);
+    enum err e = sha256_check(d);
+    if (e == ERR_OK)
+        e = lock_state(&m, d);
     int no_loop = e == ERR_OK ? uv_loop_init(&m.loop) : 0;
     if (no_loop != 0)
         e = err_set(d, err_from_errno(-no_loop), "cannot make an event loop: %s", uv_strerror(no_loop));

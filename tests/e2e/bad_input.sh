@@ -62,6 +62,19 @@ refuses 2 "plan: name one experiment file" plan
 refuses 2 "is too much; see --help" plan "$good" "$good"
 refuses 2 "$work/none.json: No such file or directory" plan "$work/none.json"
 refuses 2 "$work: is a directory; name the experiment file in it" plan "$work"
+cat >"$work/openssl.cnf" <<EOF
+openssl_conf = init
+[init]
+providers = list
+[list]
+legacy = legacy
+[legacy]
+activate = 1
+EOF
+export OPENSSL_CONF="$work/openssl.cnf"
+refuses 3 "OpenSSL has no SHA-256 here: its configuration, $work/openssl.cnf, leaves out the default provider" plan "$good"
+refuses 3 "or let OPENSSL_CONF name another file" controller --state "$work/no-hash"
+unset OPENSSL_CONF
 refuses 2 "write PATH=VALUE, like design.rounds=3" plan "$good" --set design.rounds
 refuses 2 "--set design.rounds=0: is 0, must be a whole number from 1 to 1000" plan "$good" --set design.rounds=0
 refuses 2 "--set design.round=3: unknown key; allowed: rounds" plan "$good" --set design.round=3

@@ -1,5 +1,10 @@
 #include "common/sha256.h"
 
+#include "common/file.h"
+#include "common/mem.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +27,28 @@ static const struct {
     {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
 };
+
+static int check_without_algorithms(void *path)
+{
+    struct err_detail d = {""};
+    CHILD_CHECK(setenv("OPENSSL_CONF", path, 1) == 0);
+    CHILD_CHECK(sha256_check(&d) == ERR_UNSUPPORTED);
+    CHILD_CHECK(strstr(d.text, path) != NULL && strstr(d.text, "OPENSSL_CONF") != NULL);
+    return 0;
+}
+
+/* Before every other case: OpenSSL reads its configuration once in a process. */
+static void test_openssl_without_algorithms(void **state)
+{
+    static const char text[] = "openssl_conf = init\n[init]\nproviders = list\n[list]\nlegacy = legacy\n"
+                               "[legacy]\nactivate = 1\n";
+    struct scratch *s = *state;
+    char *path = mem_strdup(scratch_at(s, "openssl.cnf"));
+    assert_int_equal(file_write(path, 0600, text, sizeof text - 1, NULL), ERR_OK);
+    child_run(check_without_algorithms, path);
+    free(path);
+    assert_int_equal(sha256_check(NULL), ERR_OK); /* here it is as everywhere */
+}
 
 static void test_vectors(void **state)
 {
@@ -109,6 +136,7 @@ int main(void)
     if (CRYPTO_set_mem_functions(held_malloc, held_realloc, held_free) != 1)
         return 1;
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_openssl_without_algorithms, scratch_set_up, scratch_tear_down),
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_one_sum_after_another),
         cmocka_unit_test(test_file_is_read_from_its_beginning),
