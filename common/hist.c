@@ -42,11 +42,6 @@ static uint64_t clamp(uint64_t value)
     return value > HIST_VALUE_MAX ? HIST_VALUE_MAX : value;
 }
 
-uint64_t hist_lowest_equivalent(uint64_t value)
-{
-    return slot_value(hist_slot(clamp(value)));
-}
-
 uint64_t hist_highest_equivalent(uint64_t value)
 {
     uint32_t slot = hist_slot(clamp(value));

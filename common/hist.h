@@ -61,8 +61,7 @@ uint64_t hist_percentile(const struct hist *h, double percent);
 double hist_mean(const struct hist *h);
 double hist_stddev(const struct hist *h); /* of the population, as the reference library does */
 
-/* The lowest and highest value that share a slot with `value`. */
-uint64_t hist_lowest_equivalent(uint64_t value);
+/* The highest value that shares a slot with `value`. */
 uint64_t hist_highest_equivalent(uint64_t value);
 
 /* Appends the V2 compressed encoding (deflate, base64) to `out`. ERR_TOO_BIG when `out` is full. */

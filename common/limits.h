@@ -60,6 +60,8 @@
 #define LIMIT_SPOOL_BYTES (256ull * 1024ull * 1024ull)
 /* Connections a controller serves; a lab has tens of agents. */
 #define LIMIT_PEERS 4096u
+/* A duration that is typed or travels: 1,000 h. */
+#define LIMIT_DURATION_NS 3600000000000000ull
 /* What a host may count in one window, bytes and nanoseconds of CPU time too: a 100 Gbit/s link is full for
  * two months before. Added up over LIMIT_HOSTS_PER_ROLE hosts it still fits the store's signed column. */
 #define LIMIT_COUNT (1ull << 56)

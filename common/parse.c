@@ -1,6 +1,7 @@
 #include "common/parse.h"
 
 #include "common/clock.h"
+#include "common/limits.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DURATION_NS_MAX (1000 * 3600 * NS_PER_S)
-#define WORD_BYTES_MAX  64u
+#define WORD_BYTES_MAX 64u
 
 static bool read_decimal(const char **text, uint64_t *out)
 {
@@ -74,10 +74,10 @@ enum err parse_duration(const char *text, uint64_t *out_ns, const char *what, st
                        "%s: '%s' is not a duration: write a number and a unit (us, ms, s, m, h), "
                        "like 10s or 250ms",
                        what, text);
-    if (whole > DURATION_NS_MAX / unit)
+    if (whole > LIMIT_DURATION_NS / unit)
         return err_set(d, ERR_INVALID, "%s: '%s' is longer than 1000h", what, text);
     uint64_t ns = whole * unit + (uint64_t)((unsigned __int128)fraction * unit / scale);
-    if (ns > DURATION_NS_MAX)
+    if (ns > LIMIT_DURATION_NS)
         return err_set(d, ERR_INVALID, "%s: '%s' is longer than 1000h", what, text);
     *out_ns = ns;
     return ERR_OK;

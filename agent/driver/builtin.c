@@ -330,8 +330,8 @@ static enum err parse_hist(const struct json_value *root, struct msg_loaded *out
     if (e != ERR_OK)
         return e;
     size_t len = strlen(text);
-    if (len > DRIVER_HIST_BYTES_MAX)
-        return err_set(d, ERR_TOO_BIG, "latency_hist: %zu bytes, at most %u", len, DRIVER_HIST_BYTES_MAX);
+    if (len > MSG_HIST_BYTES_MAX)
+        return err_set(d, ERR_TOO_BIG, "latency_hist: %zu bytes, at most %u", len, MSG_HIST_BYTES_MAX);
     struct hist *h = hist_new();
     e = hist_decode(h, text, len, d);
     if (e == ERR_OK && h->count != out->window.ok)
@@ -389,7 +389,7 @@ static enum err parse(const char *output, size_t len, const struct driver_span *
     if (e == ERR_OK)
         e = parse_tree(root, span, out, d);
     if (e == ERR_OK)
-        out->raw = driver_cut_text(output, len, DRIVER_RAW_BYTES_MAX); /* strict JSON: UTF-8 without NUL */
+        out->raw = driver_cut_text(output, len, MSG_RAW_BYTES_MAX); /* strict JSON: UTF-8 without NUL */
     json_free(root);
     if (e != ERR_OK)
         return err_prefix(d, e, PROGRAM_NAME);

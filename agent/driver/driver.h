@@ -6,9 +6,7 @@
  */
 #include "proto/msg/msg.h"
 
-#define DRIVER_VERSION_BYTES_MAX 4096u          /* of its version output */
-#define DRIVER_RAW_BYTES_MAX     (256u * 1024u) /* of its result, kept as it was printed */
-#define DRIVER_HIST_BYTES_MAX    (256u * 1024u)
+#define DRIVER_VERSION_BYTES_MAX 4096u /* of its version output */
 
 struct driver_input {
     const struct msg_load *load;

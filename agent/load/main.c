@@ -21,7 +21,7 @@ static int complain(int code, const struct err_detail *d)
 static void print_result(const struct run_result *r, const struct run_plan *plan, const struct calibration *c)
 {
     struct buf out;
-    buf_init(&out, RESULT_JSON_BYTES_MAX);
+    buf_init(&out, LIMIT_RESULT_BYTES);
     if (plan->options->output == OUTPUT_TEXT) {
         if (c != NULL)
             calibrate_print_text(c);

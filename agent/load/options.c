@@ -12,7 +12,6 @@
 #include <errno.h>
 
 #define START_AHEAD_NS_MAX  (3600 * NS_PER_S) /* a slip of a digit must not wait for years */
-#define THREADS_MAX         1024u
 #define REPORT_EVERY_NS_MIN (10 * NS_PER_MS)
 #define FIRST_LONG_ID       256 /* of options without a letter: this and their place in the table */
 #define WORDS_MAX           4u
@@ -115,7 +114,8 @@ static enum err take_hash(struct options *o, const char *value, struct err_detai
 static const struct rule rules[] = {
     {{'c', "connections", "N", "connections in total (default 100)"},
      AS_NUMBER32(connections, LIMIT_CONNECTIONS)},
-    {{'t', "threads", "N", "threads, each with its own loop (default 1)"}, AS_NUMBER32(threads, THREADS_MAX)},
+    {{'t', "threads", "N", "threads, each with its own loop (default 1)"},
+     AS_NUMBER32(threads, LIMIT_THREADS)},
     {{'d', "duration", "TIME", "length of the measured window (default 10s)"}, AS_OTHER(take_duration)},
     {{0, "warmup", "TIME", "load before the window that is not measured (default 0)"}, AS_TIME(warmup_ns)},
     {{'R', "rate", "N", "open loop: requests per second in total, on a schedule"},

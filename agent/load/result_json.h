@@ -7,8 +7,7 @@
 #include "agent/load/run.h"
 #include "common/buf.h"
 
-#define RESULT_FORMAT         "splitbench-load/1"
-#define RESULT_JSON_BYTES_MAX (4u * 1024u * 1024u)
+#define RESULT_FORMAT "splitbench-load/1"
 
 /* Appends the object and a line end. `calibration` may be NULL. */
 NODISCARD enum err result_json(struct buf *out, const struct run_result *r, const struct run_plan *plan,

@@ -5,6 +5,7 @@
 #include <nng/protocol/reqrep0/req.h>
 
 #include <string.h>
+#include <sys/un.h>
 
 bool link_is_ipc(const char *address)
 {
@@ -17,8 +18,9 @@ enum err link_check_address(const char *address, struct err_detail *d)
         const char *path = address + strlen(LINK_IPC);
         if (path[0] != '/')
             return err_set(d, ERR_INVALID, "address '%s': use ipc:///absolute/path", address);
-        if (strlen(path) > 107) /* sun_path */
-            return err_set(d, ERR_INVALID, "address '%s': a socket path has at most 107 bytes", address);
+        if (strlen(path) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
+            return err_set(d, ERR_INVALID, "address '%s': a socket path has at most %zu bytes", address,
+                           sizeof((struct sockaddr_un *)NULL)->sun_path - 1);
         return ERR_OK;
     }
     const char *host = address + strlen(LINK_TLS);

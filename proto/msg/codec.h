@@ -20,9 +20,6 @@ NODISCARD enum err codec_encode(const struct msg *m, struct buf *out, struct err
  * Of a HELLO or REFUSED of another version, only a HELLO's protocol and a REFUSED's content are read. */
 NODISCARD enum err codec_decode(const void *data, size_t len, struct msg *out, struct err_detail *d);
 
-/* Bytes that an event takes within a frame; for filling a push up to the cap. */
-size_t codec_event_bytes(const struct msg_event *e);
-
 /* What the frame, the session and the serial around the items take at most. */
 #define CODEC_ENVELOPE_BYTES 64u
 

@@ -276,16 +276,3 @@ out:
     arena_fini(&c.arena);
     return e;
 }
-
-/* With its tag and length; 0 when it cannot be encoded at all: codec_encode will say why. */
-size_t codec_event_bytes(const struct msg_event *e)
-{
-    struct encoder c = {.message = ""};
-    arena_init(&c.arena, ENCODE_HEAP_BYTES);
-    ProtobufCMessage *message = NULL;
-    size_t len = 0;
-    if (encode_struct(&c, &schema_event, e, &message) == ERR_OK)
-        len = protobuf_c_message_get_packed_size(message) + 6;
-    arena_fini(&c.arena);
-    return len;
-}

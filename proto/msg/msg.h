@@ -23,10 +23,9 @@
 #define MSG_STATUSES_MAX     600u
 #define MSG_LABELS_MAX       64u
 #define MSG_LINES_MAX        256u /* log lines in one answer to a watch */
-#define MSG_HIST_BYTES_MAX                                                                                   \
-    (256u * 1024u)                       /* a compressed histogram of 3 digits over hours is under 64 KiB    \
-                                          */
-#define MSG_RAW_BYTES_MAX (256u * 1024u) /* of a generator's output; the sender cuts it */
+/* A compressed histogram of 3 digits over hours is under 64 KiB. */
+#define MSG_HIST_BYTES_MAX (256u * 1024u)
+#define MSG_RAW_BYTES_MAX  (256u * 1024u) /* of a generator's output; the sender cuts it */
 
 struct msg_strings {
     char **items; /* owned, each too */

@@ -12,9 +12,6 @@
 
 #include "proto/splitbench.pb-c.h"
 
-/* Times that travel: a thousand hours, as for typed durations. */
-#define SCHEMA_DURATION_NS_MAX UINT64_C(3600000000000000)
-
 enum schema_type {
     SCHEMA_U16,
     SCHEMA_U32,
@@ -88,9 +85,6 @@ extern const struct schema schema_event;
 extern const struct schema schema_loaded, schema_host;
 extern const struct schema schema_hello, schema_challenge, schema_proof, schema_welcome, schema_refused;
 extern const struct schema schema_ca_give, schema_enroll, schema_enrolled;
-extern const struct schema schema_poll, schema_commands, schema_push, schema_pushed;
-extern const struct schema schema_submit, schema_submitted, schema_blob, schema_blob_taken;
-extern const struct schema schema_watch, schema_watched, schema_ask, schema_answer;
 extern const struct schema schema_files, schema_files_missing;
 
 /* Frees or deep-copies what a struct of this schema owns. `to` is overwritten. */
@@ -127,7 +121,7 @@ void schema_set_pointer(void *at, const void *p);
     {                                                                                                        \
         SCHEMA_ROW(BOOL, field, bool, protobuf_c_boolean), .max = 1                                          \
     }
-#define F_NS(field)    F_U64(field, 0, SCHEMA_DURATION_NS_MAX)
+#define F_NS(field)    F_U64(field, 0, LIMIT_DURATION_NS)
 #define F_COUNT(field) F_U64(field, 0, LIMIT_COUNT)
 #define F_CLOCK(field) F_U64(field, 0, LIMIT_CLOCK_NS)
 #define F_ANY(field)   F_U64(field, 0, UINT64_MAX) /* numbers that are only compared */

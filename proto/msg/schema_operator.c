@@ -5,7 +5,7 @@
 #define OURS struct msg_poll
 #define WIRE Splitbench__V1__Poll
 static const struct schema_field poll_fields[] = {F_ANY(acked_command)};
-const struct schema schema_poll = SCHEMA_OF(OURS, poll__descriptor, poll_fields);
+static const struct schema schema_poll = SCHEMA_OF(OURS, poll__descriptor, poll_fields);
 #undef OURS
 #undef WIRE
 
@@ -13,7 +13,7 @@ const struct schema schema_poll = SCHEMA_OF(OURS, poll__descriptor, poll_fields)
 #define WIRE Splitbench__V1__Commands
 static const struct schema_field commands_fields[] = {
     F_LIST(items, count, MSG_COMMANDS_MAX, msg_command, schema_command)};
-const struct schema schema_commands = SCHEMA_OF(OURS, commands__descriptor, commands_fields);
+static const struct schema schema_commands = SCHEMA_OF(OURS, commands__descriptor, commands_fields);
 #undef OURS
 #undef WIRE
 
@@ -23,14 +23,14 @@ static const struct schema_field push_fields[] = {
     F_ANY(incarnation),
     F_LIST(items, count, MSG_EVENTS_MAX, msg_event, schema_event),
 };
-const struct schema schema_push = SCHEMA_OF(OURS, push__descriptor, push_fields);
+static const struct schema schema_push = SCHEMA_OF(OURS, push__descriptor, push_fields);
 #undef OURS
 #undef WIRE
 
 #define OURS struct msg_pushed
 #define WIRE Splitbench__V1__Pushed
 static const struct schema_field pushed_fields[] = {F_ANY(acked_event)};
-const struct schema schema_pushed = SCHEMA_OF(OURS, pushed__descriptor, pushed_fields);
+static const struct schema schema_pushed = SCHEMA_OF(OURS, pushed__descriptor, pushed_fields);
 #undef OURS
 #undef WIRE
 
@@ -43,7 +43,7 @@ static const struct schema_field submit_fields[] = {
     F_STRUCT(files, msg_files, schema_files),
     F_TEXT(base_dir, ANY, LIMIT_PATH_BYTES),
 };
-const struct schema schema_submit = SCHEMA_OF(OURS, submit__descriptor, submit_fields);
+static const struct schema schema_submit = SCHEMA_OF(OURS, submit__descriptor, submit_fields);
 #undef OURS
 #undef WIRE
 
@@ -51,7 +51,7 @@ const struct schema schema_submit = SCHEMA_OF(OURS, submit__descriptor, submit_f
 #define WIRE Splitbench__V1__Submitted
 static const struct schema_field submitted_fields[] = {
     F_STRUCT(missing, msg_files_missing, schema_files_missing)};
-const struct schema schema_submitted = SCHEMA_OF(OURS, submitted__descriptor, submitted_fields);
+static const struct schema schema_submitted = SCHEMA_OF(OURS, submitted__descriptor, submitted_fields);
 #undef OURS
 #undef WIRE
 
@@ -63,14 +63,14 @@ static const struct schema_field blob_fields[] = {
     F_U64(size_bytes, 0, LIMIT_FILE_BYTES),
     F_BYTES(data, LIMIT_CHUNK_BYTES),
 };
-const struct schema schema_blob = SCHEMA_OF(OURS, blob__descriptor, blob_fields);
+static const struct schema schema_blob = SCHEMA_OF(OURS, blob__descriptor, blob_fields);
 #undef OURS
 #undef WIRE
 
 #define OURS struct msg_blob_taken
 #define WIRE Splitbench__V1__BlobTaken
 static const struct schema_field blob_taken_fields[] = {F_U64(have_bytes, 0, LIMIT_FILE_BYTES)};
-const struct schema schema_blob_taken = SCHEMA_OF(OURS, blob_taken__descriptor, blob_taken_fields);
+static const struct schema schema_blob_taken = SCHEMA_OF(OURS, blob_taken__descriptor, blob_taken_fields);
 #undef OURS
 #undef WIRE
 
@@ -80,7 +80,7 @@ static const struct schema_field watch_fields[] = {
     F_TEXT(job, NAME, LIMIT_NAME_BYTES),
     F_ANY(after_line),
 };
-const struct schema schema_watch = SCHEMA_OF(OURS, watch__descriptor, watch_fields);
+static const struct schema schema_watch = SCHEMA_OF(OURS, watch__descriptor, watch_fields);
 #undef OURS
 #undef WIRE
 
@@ -98,7 +98,7 @@ static const struct schema_field watched_fields[] = {
     F_ANY(next_line),
     F_STRINGS(lines, PROSE, MSG_LINES_MAX, LIMIT_CHUNK_BYTES),
 };
-const struct schema schema_watched = SCHEMA_OF(OURS, watched__descriptor, watched_fields);
+static const struct schema schema_watched = SCHEMA_OF(OURS, watched__descriptor, watched_fields);
 #undef OURS
 #undef WIRE
 
@@ -111,7 +111,7 @@ static const struct schema_field ask_fields[] = {
     F_ANY(number),
     F_ANY(offset),
 };
-const struct schema schema_ask = SCHEMA_OF(OURS, ask__descriptor, ask_fields);
+static const struct schema schema_ask = SCHEMA_OF(OURS, ask__descriptor, ask_fields);
 #undef OURS
 #undef WIRE
 
@@ -121,7 +121,7 @@ static const struct schema_field answer_fields[] = {
     F_RAW(text, LIMIT_CHUNK_BYTES),
     F_ANY(total_bytes),
 };
-const struct schema schema_answer = SCHEMA_OF(OURS, answer__descriptor, answer_fields);
+static const struct schema schema_answer = SCHEMA_OF(OURS, answer__descriptor, answer_fields);
 #undef OURS
 #undef WIRE
 

@@ -634,17 +634,16 @@ static void own_mistakes_are_named(void **state)
     buf_fini(&b);
 }
 
-static void items_are_measured(void **state)
+/* Who fills a frame up to its cap leaves this for what stands around the items. */
+static void the_envelope_has_a_cap(void **state)
 {
     (void)state;
     struct msg m;
     struct buf b;
-    fill_msg(&m, MSG_PUSH, 3);
+    fill_msg(&m, MSG_PUSH, 0);
+    m.session = m.serial = m.u.push.incarnation = UINT64_MAX;
     encode(&m, &b);
-    size_t sum = CODEC_ENVELOPE_BYTES;
-    for (size_t i = 0; i < m.u.push.count; i++)
-        sum += codec_event_bytes(&m.u.push.items[i]);
-    assert_true(b.len <= sum && b.len + 256 > sum);
+    assert_true(b.len > 30 && b.len <= CODEC_ENVELOPE_BYTES);
     buf_fini(&b);
     msg_fini(&m);
 }
@@ -664,7 +663,7 @@ int main(void)
         cmocka_unit_test(garbage_is_refused),
         cmocka_unit_test(foreign_text_is_cleaned),
         cmocka_unit_test(own_mistakes_are_named),
-        cmocka_unit_test(items_are_measured),
+        cmocka_unit_test(the_envelope_has_a_cap),
         cmocka_unit_test(unknown_is_not_zero),
         cmocka_unit_test(older_agents_are_understood),
         cmocka_unit_test(older_controllers_are_not_misled),
