@@ -158,6 +158,10 @@ check-mixed: all ## a lab of Debian 12 and 13 (as root; makes a system of the ot
 fuzz: $(FUZZERS) ## each fuzzer for SECONDS_PER_FUZZER (60)
 	$(Q)tests/fuzz/run.sh $(O) $(SECONDS_PER_FUZZER)
 
+# Some 20 s for each change with JOBS=1; FILES="common/parse.c ..." changes these alone, E2E=1 runs the scripts too.
+check-mutants: ## do tests notice N=200 wrong tokens, chosen by SEED=1? [FILES=] [JOBS=2] [E2E=1]
+	$(Q)tests/support/check_mutants.py --n $(or $(N),200) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) $(if $(E2E),--e2e) $(FILES)
+
 check-layers: ## who may include whom; guards; names in comments; circles of folders
 	$(Q)tests/support/check_layers.py
 
@@ -188,7 +192,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 FORCE:
-.PHONY: all demo test test-unit test-build needs needs-test objects deps check-all check-compilers check-mixed fuzz \
-        check-layers check-headers check-format check-lint install clean help FORCE
+.PHONY: all demo test test-unit test-build needs needs-test objects deps check-all check-compilers check-mixed \
+        check-mutants fuzz check-layers check-headers check-format check-lint install clean help FORCE
 .DELETE_ON_ERROR:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
