@@ -85,8 +85,8 @@ enum err enroll_run(const struct invocation *options, struct err_detail *d)
         e = write_controller(options->identity_dir, options->controller, d);
     if (e == ERR_OK)
         printf("%s is enrolled at %s\nNext: splitbench-agent run%s%s\n", name, options->controller,
-               options->identity_given ? " --identity " : "",
-               options->identity_given ? options->identity_dir : "");
+               options->identity != NULL ? " --identity " : "",
+               options->identity != NULL ? options->identity_dir : "");
 out:
     free(cert);
     free(token);

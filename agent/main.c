@@ -38,8 +38,7 @@ int main(int argc, char **argv)
         goto out;
     }
     switch (options.command) {
-    case INVOCATION_HELP:
-    case INVOCATION_VERSION:
+    case INVOCATION_DONE:
         break;
     case INVOCATION_ENROLL:
         e = sha256_check(&d);

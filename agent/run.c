@@ -147,8 +147,8 @@ static enum err parts_load(const struct invocation *o, struct parts *p, struct e
     }
     if ((e = parts_name(o, p, d)) != ERR_OK || (e = host_read("", &p->host, d)) != ERR_OK)
         return e;
-    for (size_t i = 0; i < o->label_count; i++) {
-        if ((e = host_add_label(&p->host, o->labels[i], d)) != ERR_OK)
+    for (size_t i = 0; i < o->labels.count; i++) {
+        if ((e = host_add_label(&p->host, o->labels.items[i], d)) != ERR_OK)
             return e;
     }
     mem_set_string(&p->host.address, o->address != NULL ? o->address : "");

@@ -141,12 +141,12 @@ int main(int argc, char **argv)
     struct err_detail d = {0};
     int code = EXIT_OK;
     switch (options_parse(&parts.options, argc, argv, &d)) {
-    case OPTIONS_DONE:
+    case ARGS_DONE:
         break;
-    case OPTIONS_BAD:
+    case ARGS_BAD:
         code = complain(EXIT_USAGE, &d);
         break;
-    case OPTIONS_RUN:
+    case ARGS_GO:
         code = run(&parts, &d);
         break;
     }

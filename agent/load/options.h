@@ -8,7 +8,7 @@
 #include "agent/load/target.h"
 #include "agent/load/tls_config.h"
 #include "agent/load/transport.h"
-#include "common/err.h"
+#include "common/args.h"
 #include "common/limits.h"
 
 #include <sched.h>
@@ -26,8 +26,7 @@ struct options {
     /* What. */
     const char *requests_path; /* NULL: one request, from here */
     const char *method;        /* NULL: GET, or POST with a body */
-    const char *headers[LIMIT_HEADERS];
-    size_t header_count;
+    struct args_texts headers;
     char *body; /* owned */
     size_t body_len;
     struct expect expect;
@@ -64,9 +63,8 @@ struct options {
     bool calibrate;
 };
 
-enum options_result { OPTIONS_RUN, OPTIONS_DONE /* --help, --version */, OPTIONS_BAD };
+enum args_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d);
 
-enum options_result options_parse(struct options *o, int argc, char **argv, struct err_detail *d);
 /* The requests hold copies: a large body is not kept twice. */
 void options_drop_body(struct options *o);
 void options_fini(struct options *o);

@@ -94,7 +94,7 @@ static enum err write_head(struct buf *b, const char *method, const struct reque
     if (e == ERR_OK)
         e = buf_printf(b, "%s %s HTTP/1.1\r\n", method, path);
     if (e == ERR_OK)
-        e = append_headers(b, o->headers, o->header_count, &said, d);
+        e = append_headers(b, o->headers.items, o->headers.count, &said, d);
     if (e == ERR_OK)
         e = append_headers(b, s->headers, s->header_count, &said, d);
     if (e == ERR_OK && !said.host)

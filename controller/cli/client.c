@@ -6,6 +6,7 @@
 #include "proto/link/link.h"
 
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,17 +57,17 @@ static void on_tick(uv_timer_t *timer)
     (void)timer;
 }
 
-static void operator_name(char *out, size_t size)
+const char *client_login_name(void)
 {
     const struct passwd *pw = getpwuid(geteuid());
-    snprintf(out, size, "%s", pw != NULL ? pw->pw_name : "operator");
+    return pw != NULL ? pw->pw_name : "operator";
 }
 
-static enum err load_identity(struct client *c, const struct cli_place *place, char *name, size_t size,
+static enum err load_identity(struct client *c, const struct place *place, char *name, size_t size,
                               struct err_detail *d)
 {
     struct identity_facts facts;
-    char *dir = cli_identity_dir(place);
+    char *dir = place_identity_dir(place);
     enum err e = identity_load(dir, &c->identity, d);
     if (e == ERR_OK)
         e = identity_check_certificate(c->identity.ca_pem, c->identity.cert_pem, &facts, d);
@@ -109,15 +110,15 @@ static enum err say_unreached(const struct client *c, struct err_detail *d)
                    named ? "" : "no controller at ", named ? "" : c->address, named ? "" : ": ", why, end);
 }
 
-enum err client_open(const struct cli_place *place, struct client **out, struct err_detail *d)
+enum err client_open(const struct place *place, struct client **out, struct err_detail *d)
 {
     struct client *c = mem_zalloc(1, sizeof *c);
     char name[LIMIT_NAME_BYTES + 1];
     must(uv_loop_init(&c->loop) == 0);
     must(uv_timer_init(&c->loop, &c->timer) == 0);
     must(uv_timer_start(&c->timer, on_tick, 50, 50) == 0);
-    operator_name(name, sizeof name);
-    enum err e = cli_address(place, &c->address, d);
+    snprintf(name, sizeof name, "%s", client_login_name());
+    enum err e = place_address(place, &c->address, d);
     if (e != ERR_OK)
         goto out;
     bool over_ipc = strncmp(c->address, "ipc://", 6) == 0;
@@ -265,4 +266,15 @@ enum err client_ask(struct client *c, const struct client_ask *ask, struct buf *
         }
     } while (out->len < p.total_bytes);
     return ERR_OK;
+}
+
+enum err client_ask_once(const struct place *place, const struct client_ask *ask, struct buf *out,
+                         struct err_detail *d)
+{
+    struct client *client = NULL;
+    enum err e = client_open(place, &client, d);
+    if (e == ERR_OK)
+        e = client_ask(client, ask, out, d);
+    client_close(&client);
+    return e;
 }

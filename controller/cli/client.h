@@ -4,13 +4,14 @@
  * An operator's connection to a controller, as blocking calls: it owns a private loop that turns only inside
  * them. Owned by the subcommand; main thread only.
  */
-#include "controller/cli/cli.h"
+#include "common/buf.h"
+#include "controller/cli/place.h"
 #include "proto/msg/msg.h"
 
 struct client;
 
 /* Connects and proves who we are; the error says which address and what to do. */
-NODISCARD enum err client_open(const struct cli_place *place, struct client **out, struct err_detail *d);
+NODISCARD enum err client_open(const struct place *place, struct client **out, struct err_detail *d);
 void client_close(struct client **client);
 
 /* Who the controller takes us for: the certificate's name, or over ipc the login name. Until client_close. */
@@ -36,5 +37,11 @@ struct client_ask {
 };
 NODISCARD enum err client_ask(struct client *client, const struct client_ask *ask, struct buf *out,
                               struct err_detail *d);
+/* The same over a connection of its own. */
+NODISCARD enum err client_ask_once(const struct place *place, const struct client_ask *ask, struct buf *out,
+                                   struct err_detail *d);
+
+/* Whom this machine takes us for, as whoever has no certificate. */
+const char *client_login_name(void);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * watch, report, resume, cancel: what one does with a job that exists.
  */
+#include "controller/cli/cli.h"
 #include "controller/cli/local.h"
 #include "controller/cli/outcome.h"
 #include "controller/cli/show.h"
@@ -13,73 +14,27 @@
 #include <string.h>
 
 #define REPORT_BYTES_MAX (64u * 1024u * 1024u)
-#define ONE_JOB          "one job; 'splitbench status' lists them"
 
-static const struct args_option cancel_options[] = {CLI_PLACE_OPTIONS, CLI_HELP_OPTION};
-static const struct args_option watch_options[] = {CLI_PLACE_OPTIONS, OUTCOME_OPTIONS, CLI_HELP_OPTION};
-static const struct args_option report_options[] = {
-    CLI_PLACE_OPTIONS,
-    CLI_LOCAL_OPTION,
-    {CLI_OPT_JSON, "json", NULL, "everything, every attempt too, as JSON"},
-    CLI_HELP_OPTION};
-static const struct args_option resume_options[] = {CLI_PLACE_OPTIONS, CLI_LOCAL_OPTION, OUTCOME_OPTIONS,
-                                                    CLI_DETACH_OPTION, CLI_HELP_OPTION};
-
-static int fail_or(enum err e, const struct err_detail *d, int code)
+static enum err watch(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
-    return e == ERR_OK ? code : cli_fail(e, d);
-}
-
-int cli_watch(int argc, char **argv)
-{
-    static const struct cli_syntax syntax = {.options = watch_options,
-                                             .option_count = ARRAY_LEN(watch_options),
-                                             .operands_min = 1,
-                                             .operands_max = 1,
-                                             .operand = ONE_JOB,
-                                             .text = "\n^C leaves with exit code 3; the job goes on.\n"};
-    struct cli_flags f;
     struct client *client = NULL;
-    struct err_detail d = {0};
-    int code;
-    if (!cli_parse(&f, &syntax, argc, argv, &code))
-        return code;
-    enum err e = client_open(&f.place, &client, &d);
+    enum err e = client_open(&f->place, &client, d);
     if (e == ERR_OK)
-        e = outcome_follow(client, &f, &(struct watch_options){.job = f.operands[0]}, &code, &d);
+        e = outcome_follow(client, f, &(struct watch_options){.job = f->operands[0]}, exit_code, d);
     client_close(&client);
-    return fail_or(e, &d, code);
+    return e;
 }
 
-int cli_cancel(int argc, char **argv)
+static enum err cancel(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
-    static const struct cli_syntax syntax = {.options = cancel_options,
-                                             .option_count = ARRAY_LEN(cancel_options),
-                                             .operands_min = 1,
-                                             .operands_max = 1,
-                                             .operand = ONE_JOB,
-                                             .text = ""};
-    struct cli_flags f;
-    struct client *client = NULL;
-    struct err_detail d = {0};
+    (void)exit_code;
     struct buf answer = {0};
-    int code;
-    if (!cli_parse(&f, &syntax, argc, argv, &code))
-        return code;
-    enum err e = client_open(&f.place, &client, &d);
-    if (e == ERR_OK)
-        e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_CANCEL, .job = f.operands[0]}, &answer,
-                       &d);
+    const struct client_ask ask = {.kind = MSG_ASK_CANCEL, .job = f->operands[0]};
+    enum err e = client_ask_once(&f->place, &ask, &answer, d);
     buf_fini(&answer);
-    client_close(&client);
     if (e == ERR_OK)
-        printf("job %s is cancelled; what was measured stays\n", f.operands[0]);
-    return fail_or(e, &d, CLI_EXIT_OK);
-}
-
-static const char *job_or_newest(const struct cli_flags *f)
-{
-    return f->operands[0] != NULL ? f->operands[0] : "";
+        printf("job %s is cancelled; what was measured stays\n", f->operands[0]);
+    return e;
 }
 
 /* From this machine's results file: no controller has to run. */
@@ -91,7 +46,7 @@ static enum err report_local(const struct cli_flags *f, struct err_detail *d)
     buf_init(&text, REPORT_BYTES_MAX);
     enum err e = show_open_store(&f->place, &store, d);
     if (e == ERR_OK)
-        e = show_local_error(report_build(store, job_or_newest(f), &report, d), job_or_newest(f), d);
+        e = show_local_error(report_build(store, f->operands[0], &report, d), f->operands[0], d);
     if (e == ERR_OK)
         e = f->json ? report_write_json(report, &text) : report_write_text(report, show_width(), &text);
     if (e == ERR_OK)
@@ -102,23 +57,17 @@ static enum err report_local(const struct cli_flags *f, struct err_detail *d)
     return e;
 }
 
-int cli_report(int argc, char **argv)
+static enum err report(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
-    static const struct cli_syntax syntax = {
-        .options = report_options, .option_count = ARRAY_LEN(report_options), .operands_max = 1, .text = ""};
-    struct cli_flags f;
+    (void)exit_code;
     struct client *client = NULL;
-    struct err_detail d = {0};
-    int code;
-    if (!cli_parse(&f, &syntax, argc, argv, &code))
-        return code;
-    if (f.place.local)
-        return fail_or(report_local(&f, &d), &d, CLI_EXIT_OK);
-    enum err e = client_open(&f.place, &client, &d);
+    if (f->local)
+        return report_local(f, d);
+    enum err e = client_open(&f->place, &client, d);
     if (e == ERR_OK)
-        e = show_report(client, job_or_newest(&f), f.json, &d);
+        e = show_report(client, f->operands[0], f->json, d);
     client_close(&client);
-    return fail_or(e, &d, CLI_EXIT_OK);
+    return e;
 }
 
 /* The hosts a local job needs are started from its own experiment, as it was stored. */
@@ -153,8 +102,8 @@ static void say_resumed(const struct watch_options *o)
         fprintf(stderr, "resumed: %u of %u already measured\n", o->windows_done, o->windows_total);
 }
 
-static enum err resume(const struct cli_flags *f, struct client *client, struct local *local, int *code,
-                       struct err_detail *d)
+static enum err resume_here(const struct cli_flags *f, struct client *client, struct local *local,
+                            int *exit_code, struct err_detail *d)
 {
     struct buf answer = {0};
     struct watch_options options = {.job = f->operands[0],
@@ -167,38 +116,73 @@ static enum err resume(const struct cli_flags *f, struct client *client, struct 
                        d);
     buf_fini(&answer);
     if (e != ERR_OK)
-        return f->place.local ? show_local_error(e, f->operands[0], d) : e;
+        return f->local ? show_local_error(e, f->operands[0], d) : e;
     if (f->detach) {
         puts(f->operands[0]);
         return ERR_OK;
     }
     if (!f->quiet)
         say_resumed(&options);
-    return outcome_follow(client, f, &options, code, d);
+    return outcome_follow(client, f, &options, exit_code, d);
 }
 
-int cli_resume(int argc, char **argv)
+static enum err resume(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
-    static const struct cli_syntax syntax = {.options = resume_options,
-                                             .option_count = ARRAY_LEN(resume_options),
-                                             .operands_min = 1,
-                                             .operands_max = 1,
-                                             .operand = ONE_JOB,
-                                             .text =
-                                                 "\nWindows that are stored stay; the rest is measured.\n"};
-    struct cli_flags f;
     struct local *local = NULL;
     struct client *client = NULL;
-    struct err_detail d = {0};
-    int code;
-    if (!cli_parse(&f, &syntax, argc, argv, &code))
-        return code;
-    enum err e = f.place.local ? start_local_for(&f, &local, &d) : ERR_OK;
+    enum err e = f->local ? start_local_for(f, &local, d) : ERR_OK;
     if (e == ERR_OK)
-        e = local != NULL ? local_open_client(local, &client, &d) : client_open(&f.place, &client, &d);
+        e = local != NULL ? local_open_client(local, &client, d) : client_open(&f->place, &client, d);
     if (e == ERR_OK)
-        e = resume(&f, client, local, &code, &d);
+        e = resume_here(f, client, local, exit_code, d);
     client_close(&client);
     local_stop(&local);
-    return fail_or(e, &d, code);
+    return e;
 }
+
+/* ---- what they are called and take ---- */
+
+#define HERE_ROW    CLI_LOCAL_ROW("a run of this machine (run --local)")
+#define RESULT_ROWS CLI_JSON_ROW("the result as JSON"), CLI_QUIET_ROW
+#define JOB_TABLE(name, rows)                                                                                \
+    {                                                                                                        \
+        .command = (name), .options = (rows), .option_count = ARRAY_LEN(rows), .operands_min = 1,            \
+        .operands_max = 1, .operands = "one job; 'splitbench status' lists them"                             \
+    }
+
+static const struct args_option cancel_options[] = {CLI_PLACE_ROWS, ARGS_HELP_ROW};
+static const struct args_option watch_options[] = {CLI_PLACE_ROWS, RESULT_ROWS, ARGS_HELP_ROW};
+static const struct args_option report_options[] = {
+    CLI_PLACE_ROWS, HERE_ROW, CLI_JSON_ROW("everything, every attempt too, as JSON"), ARGS_HELP_ROW};
+static const struct args_option resume_options[] = {CLI_PLACE_ROWS, HERE_ROW, RESULT_ROWS, CLI_DETACH_ROW,
+                                                    ARGS_HELP_ROW};
+
+const struct cli_command cli_watch = {
+    .operands = "JOB",
+    .summary = "follow a job",
+    .text = "\n^C leaves with exit code 3; the job goes on.\n",
+    .table = JOB_TABLE("watch", watch_options),
+    .run = watch,
+};
+const struct cli_command cli_report = {
+    .operands = "[JOB]",
+    .summary = "the results of a job (default: the newest)",
+    .table = {.command = "report",
+              .options = report_options,
+              .option_count = ARRAY_LEN(report_options),
+              .operands_max = 1},
+    .run = report,
+};
+const struct cli_command cli_resume = {
+    .operands = "JOB",
+    .summary = "go on with a job at its first missing window",
+    .text = "\nWindows that are stored stay; the rest is measured.\n",
+    .table = JOB_TABLE("resume", resume_options),
+    .run = resume,
+};
+const struct cli_command cli_cancel = {
+    .operands = "JOB",
+    .summary = "end a job; what was measured stays",
+    .table = JOB_TABLE("cancel", cancel_options),
+    .run = cancel,
+};

@@ -1,6 +1,7 @@
 /*
  * status, hosts: what there is, as tables or JSON.
  */
+#include "controller/cli/cli.h"
 #include "controller/cli/listing.h"
 #include "controller/cli/show.h"
 
@@ -12,15 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define JSON_OPTION                                                                                          \
-    {                                                                                                        \
-        CLI_OPT_JSON, "json", NULL, "JSON instead of a table"                                                \
-    }
-
-static const struct args_option status_options[] = {CLI_PLACE_OPTIONS, CLI_LOCAL_OPTION, JSON_OPTION,
-                                                    CLI_HELP_OPTION};
-static const struct args_option hosts_options[] = {CLI_PLACE_OPTIONS, JSON_OPTION, CLI_HELP_OPTION};
 
 /* The text of a string or number member, "" when there is none. */
 static const char *text_of(const struct json_value *object, const char *key)
@@ -114,56 +106,64 @@ static void print_hosts(const struct json_value *hosts)
     listing_fini(&t);
 }
 
-static enum err read_local_status(const struct cli_flags *f, const char *job, struct buf *out,
-                                  struct err_detail *d)
+static enum err read_local_status(const struct cli_flags *f, struct buf *out, struct err_detail *d)
 {
     struct store *store = NULL;
     const struct msg_strings none = {0};
     enum err e = show_open_store(&f->place, &store, d);
     buf_init(out, LIMIT_EXPERIMENT_BYTES);
     if (e == ERR_OK)
-        e = show_local_error(status_write_json(store, job, &none, out, d), job, d);
+        e = show_local_error(status_write_json(store, f->operands[0], &none, out, d), f->operands[0], d);
     store_close(store);
     return e;
 }
 
-static int show(const struct cli_flags *f, enum msg_ask_kind kind, const char *array,
-                void (*print)(const struct json_value *))
+static enum err show(const struct cli_flags *f, enum msg_ask_kind kind, const char *array,
+                     void (*print)(const struct json_value *), struct err_detail *d)
 {
-    struct client *client = NULL;
     struct json_value *tree = NULL;
     struct buf text = {0};
-    struct err_detail d = {0};
-    const char *job = f->operands[0] != NULL ? f->operands[0] : "";
-    enum err e = ERR_OK;
-    if (f->place.local)
-        e = read_local_status(f, job, &text, &d);
-    else if ((e = client_open(&f->place, &client, &d)) == ERR_OK)
-        e = client_ask(client, &(struct client_ask){.kind = kind, .job = job}, &text, &d);
+    const struct client_ask ask = {.kind = kind, .job = f->operands[0]};
+    enum err e = f->local ? read_local_status(f, &text, d) : client_ask_once(&f->place, &ask, &text, d);
     if (e == ERR_OK && f->json)
-        e = show_text(&text, &d);
-    else if (e == ERR_OK && (e = json_parse(text.data, text.len, NULL, &tree, &d)) == ERR_OK)
+        e = show_text(&text, d);
+    else if (e == ERR_OK && (e = json_parse(text.data, text.len, NULL, &tree, d)) == ERR_OK)
         print(json_member(tree, array));
     json_free(tree);
     buf_fini(&text);
-    client_close(&client);
-    return e == ERR_OK ? CLI_EXIT_OK : cli_fail(e, &d);
+    return e;
 }
 
-int cli_status(int argc, char **argv)
+static enum err run_status(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
-    static const struct cli_syntax syntax = {
-        .options = status_options, .option_count = ARRAY_LEN(status_options), .operands_max = 1, .text = ""};
-    struct cli_flags f;
-    int code;
-    return cli_parse(&f, &syntax, argc, argv, &code) ? show(&f, MSG_ASK_STATUS, "jobs", print_jobs) : code;
+    (void)exit_code;
+    return show(f, MSG_ASK_STATUS, "jobs", print_jobs, d);
 }
 
-int cli_hosts(int argc, char **argv)
+static const struct args_option status_options[] = {CLI_PLACE_ROWS,
+                                                    CLI_LOCAL_ROW("a run of this machine (run --local)"),
+                                                    CLI_JSON_ROW("JSON instead of a table"), ARGS_HELP_ROW};
+const struct cli_command cli_status = {
+    .operands = "[JOB]",
+    .summary = "jobs and how they stand",
+    .table = {.command = "status",
+              .options = status_options,
+              .option_count = ARRAY_LEN(status_options),
+              .operands_max = 1},
+    .run = run_status,
+};
+
+static enum err run_hosts(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
-    static const struct cli_syntax syntax = {
-        .options = hosts_options, .option_count = ARRAY_LEN(hosts_options), .text = ""};
-    struct cli_flags f;
-    int code;
-    return cli_parse(&f, &syntax, argc, argv, &code) ? show(&f, MSG_ASK_HOSTS, "hosts", print_hosts) : code;
+    (void)exit_code;
+    return show(f, MSG_ASK_HOSTS, "hosts", print_hosts, d);
 }
+
+static const struct args_option hosts_options[] = {CLI_PLACE_ROWS, CLI_JSON_ROW("JSON instead of a table"),
+                                                   ARGS_HELP_ROW};
+const struct cli_command cli_hosts = {
+    .operands = "",
+    .summary = "the agents and what they are",
+    .table = {.command = "hosts", .options = hosts_options, .option_count = ARRAY_LEN(hosts_options)},
+    .run = run_hosts,
+};

@@ -208,7 +208,7 @@ static size_t count_connected(const char *hosts_json, size_t len)
 
 enum err local_open_client(struct local *l, struct client **out, struct err_detail *d)
 {
-    enum err e = client_open(&(struct cli_place){.controller = l->address}, out, d);
+    enum err e = client_open(&(struct place){.controller = l->address}, out, d);
     if (e == ERR_OK)
         client_set_check(*out, check_controller, l);
     return e;
@@ -258,13 +258,13 @@ static enum err make_leash(struct local *l, struct err_detail *d)
     return ERR_OK;
 }
 
-enum err local_start(const struct cli_place *place, const struct experiment *experiment, struct local **out,
+enum err local_start(const struct place *place, const struct experiment *experiment, struct local **out,
                      struct err_detail *d)
 {
     struct local *l = mem_zalloc(1, sizeof *l);
     size_t agents = 0;
     l->lock_fd = l->leash_fd = l->leash_read_fd = -1;
-    l->dir = cli_local_dir(place);
+    l->dir = place_local_dir(place);
     l->address = mem_printf("ipc://%s/controller.sock", l->dir);
     enum err e = file_make_dirs(l->dir, d);
     if (e == ERR_OK)

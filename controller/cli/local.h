@@ -12,7 +12,7 @@ struct local;
 
 /* Starts it and waits until every agent is known to the controller. Results go to STATE/local. ERR_BUSY when
  * another local run is under way: the two would disturb each other. */
-NODISCARD enum err local_start(const struct cli_place *place, const struct experiment *e, struct local **out,
+NODISCARD enum err local_start(const struct place *place, const struct experiment *e, struct local **out,
                                struct err_detail *d);
 
 /* A connection to its controller: when that process ends, calls end at once instead of waiting for its

@@ -1,18 +1,19 @@
 #include "controller/cli/cli.h"
 
-#include "common/parse.h"
+#include "common/mem.h"
 #include "common/streams.h"
+#include "common/utf8.h"
 #include "controller/store/store.h"
 #include "proto/libraries.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const struct cli_command commands[] = {
-#define X(name, operands, summary) {#name, operands, summary, cli_##name},
-    CLI_COMMAND_LIST(X)
-#undef X
+static const struct cli_command *const commands[] = {
+    &cli_run,    &cli_plan,  &cli_verify,     &cli_status, &cli_watch,  &cli_report, &cli_resume,
+    &cli_cancel, &cli_hosts, &cli_controller, &cli_token,  &cli_enroll, &cli_revoke,
 };
 
 static void print_usage(void)
@@ -20,7 +21,7 @@ static void print_usage(void)
     printf("usage: splitbench COMMAND [options] ...\n\n"
            "Measures servers honestly: one host runs the server, another the load.\n\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        printf("  %-10s %-14s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
+        printf("  %-10s %-14s %s\n", commands[i]->table.command, commands[i]->operands, commands[i]->summary);
     printf("\nA first run, on one machine   splitbench run --local experiment.json\n"
            "What a command can do         splitbench help COMMAND\n"
            "Results and sockets (STATE)   /var/lib/splitbench (root),\n"
@@ -37,48 +38,98 @@ static void print_version(void)
     libraries_print_version("splitbench", own, count);
 }
 
-static const struct cli_command *find(const char *name)
+static const struct args_option top_options[] = {
+    {'h', "help", NULL, "this text", ARGS_PRINT, .print = print_usage},
+    {0, "version", NULL, "its version and those of its libraries", ARGS_PRINT, .print = print_version},
+};
+static const struct args_table top = {.options = top_options,
+                                      .option_count = ARRAY_LEN(top_options),
+                                      .operands_min = 1,
+                                      .operands_max = 1,
+                                      .operands = "a command: run, plan, report, ...; see splitbench help"};
+
+static int exit_code_of(enum err e)
 {
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-    return NULL;
+    switch (e) {
+    case ERR_INVALID:
+    case ERR_TOO_BIG:
+    case ERR_NOT_FOUND:
+    case ERR_EXISTS:
+    case ERR_NOT_NOW:
+        return CLI_EXIT_USAGE;
+    case ERR_OK:
+    case ERR_DENIED:
+    case ERR_IO:
+    case ERR_FULL:
+    case ERR_TIMEOUT:
+    case ERR_UNREACHABLE:
+    case ERR_CLOSED:
+    case ERR_CANCELLED:
+    case ERR_BUSY:
+    case ERR_UNSUPPORTED:
+    case ERR_FAILED:
+    case ERR_COUNT:
+        break;
+    }
+    return CLI_EXIT_INFRA;
 }
 
-static int refuse_command(const char *name)
+static enum err check_flags(const struct cli_flags *f, const char *command, struct err_detail *d)
 {
-    const char *names[ARRAY_LEN(commands)];
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        names[i] = commands[i].name;
-    const char *close = parse_closest(name, names, ARRAY_LEN(commands));
-    if (close != NULL)
-        return cli_usage("unknown command '%s'; did you mean '%s'?", name, close);
-    return cli_usage("unknown command '%s'; see splitbench help", name);
+    if (f->local && f->place.controller != NULL)
+        return err_set(d, ERR_INVALID, "%s: --local and --controller exclude each other", command);
+    if (f->local && f->detach)
+        return err_set(d, ERR_INVALID,
+                       "%s: --detach needs a controller that stays; a local one ends with the command",
+                       command);
+    return ERR_OK;
+}
+
+static enum args_result read_flags(const struct cli_command *command, int argc, char **argv,
+                                   struct cli_flags *f, struct err_detail *d)
+{
+    const char *gap = command->operands[0] != '\0' ? " " : "";
+    const char *text = command->text != NULL ? command->text : "";
+    char *usage = mem_printf("usage: splitbench %s [options]%s%s\n\n%s.\n%s\noptions:\n",
+                             command->table.command, gap, command->operands, command->summary, text);
+    struct args_table table = command->table;
+    char **operands;
+    int count = 0;
+    table.usage = usage;
+    *f = (struct cli_flags){0};
+    enum args_result result = args_parse(&table, argc, argv, f, &operands, &count, d);
+    for (int i = 0; i < (int)ARRAY_LEN(f->operands); i++)
+        f->operands[i] = i < count ? operands[i] : "";
+    free(usage);
+    return result == ARGS_GO && check_flags(f, table.command, d) != ERR_OK ? ARGS_BAD : result;
+}
+
+static int fail(int code, const struct err_detail *d)
+{
+    char *text = utf8_clean(mem_strdup(d->text), "\n");
+    fprintf(stderr, "splitbench: %s\n", text);
+    free(text);
+    return code;
 }
 
 static int run(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--version") == 0) {
-        print_version();
-        return CLI_EXIT_OK;
-    }
-    bool help = strcmp(name, "help") == 0;
-    if ((help && argc < 3) || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        print_usage();
-        return CLI_EXIT_OK;
-    }
-    if (argc < 2)
-        return cli_usage("name a command: run, plan, report, ...; see splitbench help");
-    name = help ? argv[2] : name;
-    const struct cli_command *command = find(name);
-    if (command != NULL && help) {
-        char option[] = "--help";
-        return command->run(2, (char *[]){argv[2], option, NULL});
-    }
-    if (command != NULL)
-        return command->run(argc - 1, argv + 1);
-    return refuse_command(name);
+    struct cli_flags f;
+    struct err_detail d = {0};
+    const char *names[ARRAY_LEN(commands)];
+    size_t command = 0;
+    int code = CLI_EXIT_OK;
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        names[i] = commands[i]->table.command;
+    enum args_result result = args_pick(&top, names, ARRAY_LEN(names), &argc, &argv, &command, &d);
+    if (result == ARGS_GO)
+        result = read_flags(commands[command], argc, argv, &f, &d);
+    if (result != ARGS_GO)
+        return result == ARGS_DONE ? CLI_EXIT_OK : fail(CLI_EXIT_USAGE, &d);
+    enum err e = commands[command]->run(&f, &code, &d);
+    if (e != ERR_OK && d.text[0] == '\0')
+        err_set(&d, e, "%s", err_text(e));
+    return e == ERR_OK ? code : fail(exit_code_of(e), &d);
 }
 
 int main(int argc, char **argv)

@@ -5,13 +5,6 @@
  */
 #include "controller/cli/watch.h"
 
-/* What they all take. */
-#define OUTCOME_OPTIONS                                                                                      \
-    {CLI_OPT_JSON, "json", NULL, "the result as JSON"},                                                      \
-    {                                                                                                        \
-        'q', "quiet", NULL, "no progress, only the result"                                                   \
-    }
-
 /* The report of a job that has ended is on standard output: as JSON when asked for, as text when the job
  * measures. One that was left has none. `exit_code` is the job's own. */
 NODISCARD enum err outcome_follow(struct client *client, const struct cli_flags *flags,

@@ -1,159 +1,159 @@
 /*
  * run, verify, plan: the subcommands that read an experiment file.
  */
-#include "controller/cli/load_file.h"
+#include "controller/cli/cli.h"
 #include "controller/cli/local.h"
 #include "controller/cli/outcome.h"
 #include "controller/cli/submit.h"
 #include "controller/experiment/design.h"
 #include "controller/experiment/plan.h"
 
+#include "common/mem.h"
+#include "common/sha256.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SET = CLI_OPT_OWN };
-
-#define SET_OPTION                                                                                           \
-    {                                                                                                        \
-        OPT_SET, "set", "PATH=VALUE", "change a value of the file for this run: --set design.rounds=3"       \
-    }
-#define RUN_OPTIONS                                                                                          \
-    CLI_PLACE_OPTIONS,                                                                                       \
-        {CLI_OPT_LOCAL, "local", NULL, "on this machine: server and generator on CPUs of their own"},        \
-        SET_OPTION, OUTCOME_OPTIONS, CLI_HELP_OPTION
-#define ONE_FILE "one experiment file, like docs/examples/nginx-lighttpd.json"
-
-static const struct args_option run_options[] = {RUN_OPTIONS, CLI_DETACH_OPTION};
-static const struct args_option verify_options[] = {RUN_OPTIONS};
-static const struct args_option plan_options[] = {
-    SET_OPTION, {CLI_OPT_JSON, "json", NULL, "the schedule as JSON"}, CLI_HELP_OPTION};
-
-struct run {
-    struct cli_flags flags;
-    struct load_file file;
-};
-
-static enum err take_set(void *arg, int id, const char *value, struct err_detail *d)
+/* Reads the file that was named, with what --set changes. When something is wrong with it, that is printed,
+ * and `out` stays NULL. */
+static enum err read_file(const struct cli_flags *f, enum experiment_use use, struct experiment **out,
+                          int *exit_code, struct err_detail *d)
 {
-    must(id == OPT_SET);
-    return load_file_take_set(arg, value, d);
+    struct experiment_set sets[ARGS_TEXTS_MAX];
+    char *copies[ARGS_TEXTS_MAX];
+    size_t copied = 0;
+    struct experiment_problems problems = {0};
+    enum err e = ERR_OK;
+    for (; e == ERR_OK && copied < f->sets.count; copied++) {
+        copies[copied] = mem_strdup(f->sets.items[copied]);
+        e = experiment_split_set(copies[copied], &sets[copied], d);
+    }
+    const struct experiment_options options = {
+        .file = f->operands[0], .use = use, .sets = sets, .set_count = copied};
+    if (e == ERR_OK)
+        e = sha256_check(d); /* the files of an experiment are told apart by it */
+    if (e == ERR_OK)
+        e = experiment_read(&options, out, &problems, d);
+    if (e == ERR_INVALID && problems.count != 0) {
+        experiment_print_problems(f->operands[0], &problems);
+        experiment_problems_fini(&problems);
+        *exit_code = CLI_EXIT_USAGE;
+        e = ERR_OK;
+    }
+    for (size_t i = 0; i < copied; i++)
+        free(copies[i]);
+    return e;
 }
 
-static enum err follow(const struct run *r, struct client *client, struct local *local, const char *job,
+static enum err follow(const struct cli_flags *f, struct client *client, struct local *local, const char *job,
                        int *exit_code, struct err_detail *d)
 {
     struct watch_options options = {
         .job = job, .cancel_on_intr = true, .check = local != NULL ? local_check : NULL, .check_arg = local};
-    if (!r->flags.quiet)
+    if (!f->quiet)
         fprintf(stderr, "job %s\n", job);
-    return outcome_follow(client, &r->flags, &options, exit_code, d);
+    return outcome_follow(client, f, &options, exit_code, d);
 }
 
-static int submit(struct run *r, const struct experiment *experiment, enum msg_mode mode)
+static enum err submit(const struct cli_flags *f, const struct experiment *experiment, enum msg_mode mode,
+                       int *exit_code, struct err_detail *d)
 {
     struct local *local = NULL;
     struct client *client = NULL;
-    struct err_detail d = {0};
-    const struct cli_place *place = &r->flags.place;
     char job[SUBMIT_JOB_BYTES];
-    int code = CLI_EXIT_INFRA;
     submit_make_job_id(job);
-    enum err e = place->local ? local_start(place, experiment, &local, &d) : ERR_OK;
+    enum err e = f->local ? local_start(&f->place, experiment, &local, d) : ERR_OK;
     if (e == ERR_OK)
-        e = local != NULL ? local_open_client(local, &client, &d) : client_open(place, &client, &d);
+        e = local != NULL ? local_open_client(local, &client, d) : client_open(&f->place, &client, d);
     if (e == ERR_OK)
         e = submit_experiment(
-            client,
-            &(struct submit){.experiment = experiment, .mode = mode, .job = job, .here = place->local}, &d);
-    if (e == ERR_OK && !r->flags.detach) {
-        e = follow(r, client, local, job, &code, &d);
-    } else if (e == ERR_OK) {
+            client, &(struct submit){.experiment = experiment, .mode = mode, .job = job, .here = f->local},
+            d);
+    if (e == ERR_OK && f->detach)
         puts(job);
-        code = CLI_EXIT_OK;
-    }
-    if (e != ERR_OK)
-        code = cli_fail(e, &d);
+    else if (e == ERR_OK)
+        e = follow(f, client, local, job, exit_code, d);
     client_close(&client);
     local_stop(&local);
-    return code;
+    return e;
 }
 
-static int run_or_verify(struct run *r, enum msg_mode mode)
+static enum err read_and_submit(const struct cli_flags *f, enum msg_mode mode, int *exit_code,
+                                struct err_detail *d)
 {
     struct experiment *experiment = NULL;
-    enum experiment_use use = r->flags.place.local ? EXPERIMENT_USE_LOCAL : EXPERIMENT_USE_REMOTE;
-    int code = load_file_read(&r->file, r->flags.operands[0], use, &experiment);
-    if (code == CLI_EXIT_OK)
-        code = submit(r, experiment, mode);
+    enum experiment_use use = f->local ? EXPERIMENT_USE_LOCAL : EXPERIMENT_USE_REMOTE;
+    enum err e = read_file(f, use, &experiment, exit_code, d);
+    if (experiment != NULL)
+        e = submit(f, experiment, mode, exit_code, d);
     experiment_free(experiment);
-    return code;
+    return e;
 }
 
-static int run_command(const struct args_option *options, size_t count, const char *text, enum msg_mode mode,
-                       int argc, char **argv)
+static enum err run(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
-    struct run r = {0};
-    struct cli_syntax syntax = {.options = options,
-                                .option_count = count,
-                                .operands_min = 1,
-                                .operands_max = 1,
-                                .operand = ONE_FILE,
-                                .text = text,
-                                .take = take_set,
-                                .arg = &r.file};
-    int code;
-    if (cli_parse(&r.flags, &syntax, argc, argv, &code))
-        code = run_or_verify(&r, mode);
-    load_file_fini(&r.file);
-    return code;
+    return read_and_submit(f, MSG_MODE_RUN, exit_code, d);
 }
 
-int cli_run(int argc, char **argv)
+static enum err verify(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
-    return run_command(run_options, ARRAY_LEN(run_options),
-                       "\nEvery window is stored the moment it ends: ^C cancels and keeps what was\n"
-                       "measured, 'splitbench resume' goes on with the rest.\n",
-                       MSG_MODE_RUN, argc, argv);
+    return read_and_submit(f, MSG_MODE_VERIFY, exit_code, d);
 }
 
-int cli_verify(int argc, char **argv)
-{
-    return run_command(verify_options, ARRAY_LEN(verify_options),
-                       "\nExit code 1 when a target does not start or answers wrongly.\n", MSG_MODE_VERIFY,
-                       argc, argv);
-}
-
-static int print_plan(struct run *r)
+static enum err plan(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
     struct experiment *experiment = NULL;
     struct design *design = NULL;
-    struct err_detail d = {0};
-    int code = load_file_read(&r->file, r->flags.operands[0], EXPERIMENT_USE_ANY, &experiment);
-    if (code == CLI_EXIT_OK) {
-        enum err e = design_build(experiment, &design, &d);
-        if (e == ERR_OK)
-            e = plan_print(experiment, design, r->flags.json, &d);
-        code = e == ERR_OK ? CLI_EXIT_OK : cli_fail(e, &d);
-    }
+    enum err e = read_file(f, EXPERIMENT_USE_ANY, &experiment, exit_code, d);
+    if (experiment != NULL)
+        e = design_build(experiment, &design, d);
+    if (design != NULL)
+        e = plan_print(experiment, design, f->json, d);
     design_free(design);
     experiment_free(experiment);
-    return code;
+    return e;
 }
 
-int cli_plan(int argc, char **argv)
-{
-    struct run r = {0};
-    struct cli_syntax syntax = {.options = plan_options,
-                                .option_count = ARRAY_LEN(plan_options),
-                                .operands_min = 1,
-                                .operands_max = 1,
-                                .operand = ONE_FILE,
-                                .text = "",
-                                .take = take_set,
-                                .arg = &r.file};
-    int code;
-    if (cli_parse(&r.flags, &syntax, argc, argv, &code))
-        code = print_plan(&r);
-    load_file_fini(&r.file);
-    return code;
-}
+/* ---- what they are called and take ---- */
+
+#define SET_ROW                                                                                              \
+    {                                                                                                        \
+        0, "set", "PATH=VALUE", "change a value of the file for this run: --set design.rounds=3",            \
+            ARGS_TEXTS, CLI_AT(sets), .max = ARGS_TEXTS_MAX                                                  \
+    }
+#define RUN_ROWS                                                                                             \
+    CLI_PLACE_ROWS, CLI_LOCAL_ROW("on this machine: server and generator on CPUs of their own"), SET_ROW,    \
+        CLI_JSON_ROW("the result as JSON"), CLI_QUIET_ROW, ARGS_HELP_ROW
+#define FILE_TABLE(name, rows)                                                                               \
+    {                                                                                                        \
+        .command = (name), .options = (rows), .option_count = ARRAY_LEN(rows), .operands_min = 1,            \
+        .operands_max = 1, .operands = "one experiment file, like docs/examples/nginx-lighttpd.json"         \
+    }
+
+static const struct args_option run_options[] = {RUN_ROWS, CLI_DETACH_ROW};
+static const struct args_option verify_options[] = {RUN_ROWS};
+static const struct args_option plan_options[] = {SET_ROW, CLI_JSON_ROW("the schedule as JSON"),
+                                                  ARGS_HELP_ROW};
+
+const struct cli_command cli_run = {
+    .operands = "FILE",
+    .summary = "run an experiment, here or on a lab's hosts",
+    .text = "\nEvery window is stored the moment it ends: ^C cancels and keeps what was\n"
+            "measured, 'splitbench resume' goes on with the rest.\n",
+    .table = FILE_TABLE("run", run_options),
+    .run = run,
+};
+const struct cli_command cli_verify = {
+    .operands = "FILE",
+    .summary = "build, start, check and stop targets; no load",
+    .text = "\nExit code 1 when a target does not start or answers wrongly.\n",
+    .table = FILE_TABLE("verify", verify_options),
+    .run = verify,
+};
+const struct cli_command cli_plan = {
+    .operands = "FILE",
+    .summary = "the exact schedule and how long it takes",
+    .table = FILE_TABLE("plan", plan_options),
+    .run = plan,
+};

@@ -5,9 +5,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum err show_open_store(const struct cli_place *place, struct store **out, struct err_detail *d)
+enum err show_open_store(const struct place *place, struct store **out, struct err_detail *d)
 {
-    char *path = cli_local_store(place);
+    char *path = place_local_store(place);
     enum err e =
         access(path, F_OK) == 0
             ? store_open(path, true, out, d)

@@ -7,7 +7,7 @@
 #include "controller/store/store.h"
 
 /* The results of local runs, to be read. ERR_NOT_FOUND says how to make some. */
-NODISCARD enum err show_open_store(const struct cli_place *place, struct store **out, struct err_detail *d);
+NODISCARD enum err show_open_store(const struct place *place, struct store **out, struct err_detail *d);
 /* The same error, with its advice fit for local runs when it is that `job` is not there. */
 NODISCARD enum err show_local_error(enum err e, const char *job, struct err_detail *d);
 

@@ -4,6 +4,7 @@
  * Following a job on the terminal: lines as they come and, on a terminal, a bar with the time left and the
  * live throughput. Main thread only.
  */
+#include "controller/cli/cli.h"
 #include "controller/cli/client.h"
 
 struct watch_options {

@@ -1,7 +1,6 @@
 /* The agent's command line: what is taken, what is refused and with which words. */
 #include "agent/invocation.h"
 #include "common/address.h"
-#include "common/mem.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -17,13 +16,13 @@
 static enum err parse_words(struct invocation *o, struct err_detail *d, const char *const *words,
                             size_t count)
 {
+    static char texts[32][256]; /* what was read stays in argv */
     char *argv[32] = {NULL};
-    for (size_t i = 0; i < count; i++)
-        argv[i] = mem_strdup(words[i]);
-    enum err e = invocation_parse((int)count, argv, o, d);
-    for (size_t i = 0; i < count; i++)
-        free(argv[i]); /* in whatever order getopt left them */
-    return e;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(texts[i], sizeof texts[i], "%s", words[i]);
+        argv[i] = texts[i];
+    }
+    return invocation_parse((int)count, argv, o, d);
 }
 
 static void test_addresses(void **state)
@@ -80,8 +79,8 @@ static void test_run_with_everything(void **state)
     assert_string_equal(o.name, "sut-1");
     assert_string_equal(o.address, "10.0.0.2");
     assert_string_equal(o.load_program, "/bin/load");
-    assert_int_equal(o.label_count, 2);
-    assert_string_equal(o.labels[1], "b=2");
+    assert_int_equal(o.labels.count, 2);
+    assert_string_equal(o.labels.items[1], "b=2");
     assert_true(o.leash);
     assert_true(o.verbose);
     invocation_fini(&o);
@@ -141,11 +140,11 @@ static void test_refusals(void **state)
 {
     (void)state;
     expect_refused("run or enroll", NULL, NULL, NULL);
-    expect_refused("did you mean enroll?", "enrol", NULL, NULL);
-    expect_refused("unknown command \"x9y\"", "x9y", NULL, NULL);
+    expect_refused("did you mean 'enroll'?", "enrol", NULL, NULL);
+    expect_refused("unknown command 'x9y'", "x9y", NULL, NULL);
     expect_refused("did you mean --controller?", "run", "--controler", "x");
     expect_refused("needs a value", "run", "--name", NULL);
-    expect_refused("run takes no \"now\"", "run", "now", NULL);
+    expect_refused("run: 'now' is too much", "run", "now", NULL);
     expect_refused("letters, digits", "run", "--name", "a/b");
     expect_refused("1 to 128", "run", "--name", "");
     expect_refused("1 to 128", "run", "--name", ".hidden");

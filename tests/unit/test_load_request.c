@@ -190,10 +190,9 @@ static void sends_what_was_asked_for_and_nothing_else(void **unused)
                  "POST /p?q HTTP/1.1\r\nHost: h:8\r\nContent-Length: 3\r\n\r\nabc");
     expect_bytes((struct options){.keep_alive_off = true},
                  "GET /p?q HTTP/1.1\r\nHost: h:8\r\nConnection: close\r\n\r\n");
-    expect_bytes(
-        (struct options){.keep_alive_off = true, .headers = {"connection: Close"}, .header_count = 1},
-        "GET /p?q HTTP/1.1\r\nconnection: Close\r\nHost: h:8\r\n\r\n");
-    expect_bytes((struct options){.headers = {"host: other", "X-A:b"}, .header_count = 2},
+    expect_bytes((struct options){.keep_alive_off = true, .headers = {{"connection: Close"}, 1}},
+                 "GET /p?q HTTP/1.1\r\nconnection: Close\r\nHost: h:8\r\n\r\n");
+    expect_bytes((struct options){.headers = {{"host: other", "X-A:b"}, 2}},
                  "GET /p?q HTTP/1.1\r\nhost: other\r\nX-A:b\r\n\r\n");
 }
 
@@ -210,7 +209,7 @@ static void knows_a_request_that_closes(void **unused)
         {"Connection:", false},          {"Connection: ,, \t", false},  {"X-Connection: close", false},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct options o = {.headers = {cases[i].header}, .header_count = 1};
+        struct options o = {.headers = {{cases[i].header}, 1}};
         struct request_set *s = build(&o, "http://h/", ERR_OK);
         assert_int_equal(s->items[0].closes, cases[i].closes);
         drop(s);
@@ -224,7 +223,7 @@ static void refuses_what_would_break_the_framing(void **unused)
         "no colon", ": empty", "a b: c", "a: b\r\nc: d", "Content-Length: 3", "transfer-encoding: chunked",
         "a\x01: b", ""};
     for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
-        struct options o = {.headers = {headers[i]}, .header_count = 1};
+        struct options o = {.headers = {{headers[i]}, 1}};
         drop(build(&o, "http://h/", ERR_INVALID));
     }
     static const char *const methods[] = {"",        "G T", "CONNECT",
@@ -315,7 +314,7 @@ static void refuses_bad_files(void **unused)
 static void renders_places(void **unused)
 {
     (void)unused;
-    struct options o = {.is_template = true, .headers = {"X-N: {{counter}}"}, .header_count = 1};
+    struct options o = {.is_template = true, .headers = {{"X-N: {{counter}}"}, 1}};
     expect_init(&o.expect);
     char *line = mem_printf("{{line:%s}}-{{counter}}", file_with("one\ntwo\r\nthree"));
     o.body = line;

@@ -225,7 +225,7 @@ static void an_unwelcome_event_ends_the_program(void **unused)
 
 /* --- options --- */
 
-static enum options_result parse(struct options *o, struct err_detail *d, const char *line)
+static enum args_result parse(struct options *o, struct err_detail *d, const char *line)
 {
     static char copy[1024];
     char *argv[32] = {(char *)"splitbench-load"};
@@ -247,22 +247,22 @@ static void reads_options(void **unused)
     struct err_detail d;
     assert_int_equal(
         parse(&o, &d, "http://h/ -c 7 -t 3 -d 2s --warmup 1s -m PUT -H a:b -b text -o json --cpus 1"),
-        OPTIONS_RUN);
+        ARGS_GO);
     assert_true(o.connections == 7 && o.threads == 3 && o.duration_ns == 2 * NS_PER_S &&
                 o.warmup_ns == NS_PER_S);
-    assert_true(o.has_body && o.body_len == 4 && o.header_count == 1 && o.output == OUTPUT_JSON &&
+    assert_true(o.has_body && o.body_len == 4 && o.headers.count == 1 && o.output == OUTPUT_JSON &&
                 o.has_cpus);
     assert_false(o.open_loop);
     options_fini(&o);
-    assert_int_equal(parse(&o, &d, "-R 100 http://h/ --arrivals poisson --warmup 3s -d 4s"), OPTIONS_RUN);
+    assert_int_equal(parse(&o, &d, "-R 100 http://h/ --arrivals poisson --warmup 3s -d 4s"), ARGS_GO);
     assert_true(o.open_loop && o.schedule.count == 1 && o.schedule.arrivals == ARRIVALS_POISSON);
     assert_true(o.schedule.stages[0].from_per_s == 100 && o.schedule.stages[0].duration_ns == 4 * NS_PER_S);
     assert_true(o.warmup_schedule.stages[0].duration_ns == 3 * NS_PER_S);
     options_fini(&o);
-    assert_int_equal(parse(&o, &d, "http://h/ --stages 1s:5,2s:5-10"), OPTIONS_RUN);
+    assert_int_equal(parse(&o, &d, "http://h/ --stages 1s:5,2s:5-10"), ARGS_GO);
     assert_true(o.open_loop && o.duration_ns == 3 * NS_PER_S);
     options_fini(&o);
-    assert_int_equal(parse(&o, &d, "--calibrate"), OPTIONS_RUN);
+    assert_int_equal(parse(&o, &d, "--calibrate"), ARGS_GO);
     assert_null(o.url);
     options_fini(&o);
 }
@@ -302,7 +302,7 @@ static void refuses_bad_options(void **unused)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct options o;
         struct err_detail d;
-        if (parse(&o, &d, bad[i]) != OPTIONS_BAD)
+        if (parse(&o, &d, bad[i]) != ARGS_BAD)
             fail_msg("accepted: %s", bad[i]);
         assert_true(strlen(d.text) > 10);
         options_fini(&o);
