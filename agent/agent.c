@@ -97,8 +97,7 @@ static void on_task_event(void *arg, const struct msg_event *event)
     uplink_emit(a->uplink, event);
 }
 
-/* ---- the lease ------------------------------------------------------------------------------------------
- */
+/* ---- the lease ----------------------------------------------------------------------------------- */
 
 static void on_lease_timer(uv_timer_t *timer)
 {
@@ -126,8 +125,7 @@ static void on_renew(void *arg, uint64_t sent_at_ns, uint64_t lease_ns)
     lease_timer_start(a);
 }
 
-/* ---- actions: one for each cell of the table -------------------------------------------------------------
- */
+/* ---- actions: one for each cell of the table ----------------------------------------------------- */
 
 static void open_job(struct agent *a, const struct msg_command *c)
 {
@@ -290,7 +288,7 @@ static void closed(struct agent *a, const struct msg_command *c)
         finish_end(a);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------- */
 
 typedef void action(struct agent *a, const struct msg_command *c);
 
@@ -340,8 +338,7 @@ static void on_final(void *arg, enum err e, const char *why)
         a->on_final(a->arg, e, why);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------
- */
+/* ---- life ---------------------------------------------------------------------------------------- */
 
 enum err agent_new(const struct agent_options *options, struct agent **out, struct err_detail *d)
 {

@@ -105,7 +105,7 @@ static void forget_old(struct process_set *set)
     }
 }
 
-/* ---- one tree, in the order of its life ----------------------------------------------------------- */
+/* ---- one tree, in the order of its life ---------------------------------------------------------- */
 
 static void answer_start(struct proc *p, enum err e, const struct supervisor_msg *m,
                          const struct err_detail *d)
@@ -251,7 +251,7 @@ static void on_gone(void *arg, const char *how)
     settle(set);
 }
 
-/* ---- one set -------------------------------------------------------------------------------------- */
+/* ---- one set ------------------------------------------------------------------------------------- */
 
 static bool leaves_empty(struct process_set *set)
 {
@@ -398,7 +398,7 @@ void process_set_renew(struct process_set *set, uint64_t lease_ns)
     }
 }
 
-/* ---- starting ------------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------------ */
 
 static enum err check_spec(struct process_set *set, const struct process_spec *spec, struct err_detail *d)
 {
@@ -514,7 +514,7 @@ void process_stop(struct process_set *set, uint32_t proc)
     supervised_stop(p->supervised, p->grace_ns);
 }
 
-/* ---- figures and logs ----------------------------------------------------------------------------- */
+/* ---- figures and logs ---------------------------------------------------------------------------- */
 
 enum err process_usage(struct process_set *set, uint32_t proc, struct process_usage *out)
 {

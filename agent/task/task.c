@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- answers ---------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------------- */
 
 void task_emit(struct task *t, struct msg_event *event)
 {
@@ -28,8 +28,7 @@ void task_answer(struct task *t, uint64_t command, enum err code, const char *te
     task_emit(t, &event);
 }
 
-/* ---- life
- * -------------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------------- */
 
 static void task_free(struct task *t)
 {
@@ -164,8 +163,7 @@ void task_renew(struct task *t, uint64_t lease_ns)
     process_set_renew(t->set, lease_ns);
 }
 
-/* ---- CHECK
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- CHECK --------------------------------------------------------------------------------------- */
 
 static void on_checked(void *arg, enum err e, const struct msg_checked *result)
 {
@@ -202,8 +200,7 @@ static void handle_check(struct task *t, const struct msg_command *command)
     task_hold(t);
 }
 
-/* ---- SAMPLE
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- SAMPLE -------------------------------------------------------------------------------------- */
 
 static enum err read_procs(struct task *t, const struct msg_sample *sample, struct msg_sampled *out,
                            struct err_detail *d)
@@ -246,8 +243,7 @@ static void handle_sample(struct task *t, const struct msg_command *command)
     task_emit(t, &event);
 }
 
-/* ---- commands
- * -------------------------------------------------------------------------------------------------- */
+/* ---- commands ------------------------------------------------------------------------------------ */
 
 static void handle_start(struct task *t, const struct msg_command *command)
 {

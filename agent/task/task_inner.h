@@ -54,7 +54,7 @@ struct task {
 /* Process numbers from here up are the agent's own (version runs). */
 #define TASK_OWN_PROCS UINT32_C(0xffff0000)
 
-/* ---- task.c ------------------------------------------------------------------------------------------ */
+/* ---- task.c -------------------------------------------------------------------------------------- */
 
 /* Fills in the job and hands it out. */
 void task_emit(struct task *t, struct msg_event *event);
@@ -66,7 +66,7 @@ void task_answer(struct task *t, uint64_t command, enum err code, const char *te
 void task_hold(struct task *t);
 void task_release(struct task *t);
 
-/* ---- task_proc.c --------------------------------------------------------------------------------------- */
+/* ---- task_proc.c --------------------------------------------------------------------------------- */
 
 void task_proc_start(struct task *t, const struct msg_command *command);
 void task_proc_stop(struct task *t, const struct msg_command *command);
@@ -88,7 +88,7 @@ const char *task_exit_text(const struct process_exit *exit, char *out, size_t si
 /* "WHAT; its last output:\n..." cut to LIMIT_TEXT_BYTES; the caller frees. */
 char *task_with_log_tail(struct task *t, uint32_t proc, const char *what);
 
-/* ---- task_load.c --------------------------------------------------------------------------------------- */
+/* ---- task_load.c --------------------------------------------------------------------------------- */
 
 void task_load_start(struct task *t, const struct msg_command *command);
 bool task_load_is(const struct task *t, uint32_t proc);
@@ -97,7 +97,7 @@ bool task_load_exited(struct task *t, uint32_t proc, const struct process_exit *
 void task_load_line(struct task *t, uint32_t proc, const char *line);
 void task_load_lost(struct task *t, enum err code, const char *why);
 
-/* ---- task_files.c -------------------------------------------------------------------------------------- */
+/* ---- task_files.c -------------------------------------------------------------------------------- */
 
 /* FILES, CHUNK, and START while one of those is at work; `command` is copied. */
 void task_files_push(struct task *t, const struct msg_command *command);

@@ -110,8 +110,7 @@ static void set_deadline(struct task_load *l, uint64_t length_ns)
     uv_timer_start(&l->deadline, on_deadline, length_ns / NS_PER_MS + 1, 0);
 }
 
-/* ---- the run
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the run ------------------------------------------------------------------------------------- */
 
 /* The generator's own callbacks come only while it is the task's load: a number is used once. */
 static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns, const struct err_detail *d)
@@ -219,8 +218,7 @@ void task_load_start(struct task *t, const struct msg_command *command)
     }
 }
 
-/* ---- events
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------------- */
 
 void task_load_line(struct task *t, uint32_t proc, const char *line)
 {
@@ -243,8 +241,7 @@ void task_load_line(struct task *t, uint32_t proc, const char *line)
     task_emit(t, &event);
 }
 
-/* ---- the end
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------------- */
 
 /* Why an ended program has no result that could be read; ERR_OK when it may have one. */
 static enum err check_exit(const struct task_load *l, const struct process_exit *exit, struct err_detail *d)

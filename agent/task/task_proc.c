@@ -90,7 +90,7 @@ static struct task_proc *find(const struct task *t, uint32_t number)
     return p;
 }
 
-/* ---- texts and answers ------------------------------------------------------------------------------ */
+/* ---- texts and answers --------------------------------------------------------------------------- */
 
 const char *task_exit_text(const struct process_exit *exit, char *out, size_t size)
 {
@@ -162,8 +162,7 @@ static void answer_failed(struct task_proc *p, enum err code, const char *what)
     free(text);
 }
 
-/* ---- the end
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------------------- */
 
 static void on_timer_closed(uv_handle_t *handle)
 {
@@ -211,8 +210,7 @@ static void ended(struct task_proc *p)
     answer_stops(p);
 }
 
-/* ---- START: actions
- * ----------------------------------------------------------------------------------------- */
+/* ---- START: actions ------------------------------------------------------------------------------ */
 
 static void on_probed(void *arg, enum err e, uint64_t startup_ns, const struct err_detail *d)
 {
@@ -326,8 +324,7 @@ static void refused(struct task_proc *p)
     free(text);
 }
 
-/* ---- STOP: actions
- * ------------------------------------------------------------------------------------------- */
+/* ---- STOP: actions ------------------------------------------------------------------------------- */
 
 /* There may be no process yet to be told: it is stopped once there is. */
 static void stop_later(struct task_proc *p)
@@ -347,8 +344,7 @@ static void wait_on(struct task_proc *p)
     (void)p;
 }
 
-/* ---- the table
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------- */
 
 typedef void action(struct task_proc *p);
 
@@ -371,8 +367,7 @@ static void proc_handle(struct task_proc *p, enum event event)
     act(p);
 }
 
-/* ---- START and STOP
- * ----------------------------------------------------------------------------------------------- */
+/* ---- START and STOP ------------------------------------------------------------------------------ */
 
 static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns, const struct err_detail *d)
 {

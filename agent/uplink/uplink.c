@@ -51,7 +51,7 @@ static void poll_send(struct uplink *u);
 static void push_send(struct uplink *u);
 static void close_parts(struct uplink *u);
 
-/* ---- the session -------------------------------------------------------------------------------------- */
+/* ---- the session --------------------------------------------------------------------------------- */
 
 static void on_up(void *arg, const struct msg_welcome *welcome)
 {
@@ -100,8 +100,7 @@ static void drop_silent(struct uplink *u, const char *what)
     link_client_redial(u->client, why);
 }
 
-/* ---- the poll: commands come, the lease is renewed ------------------------------------------------------
- */
+/* ---- the poll: commands come, the lease is renewed ----------------------------------------------- */
 
 static void on_poll_timer(uv_timer_t *timer)
 {
@@ -180,8 +179,7 @@ static void poll_send(struct uplink *u)
     }
 }
 
-/* ---- the push: events go, acknowledgements come ----------------------------------------------------------
- */
+/* ---- the push: events go, acknowledgements come -------------------------------------------------- */
 
 static void on_push_timer(uv_timer_t *timer)
 {
@@ -287,7 +285,7 @@ bool uplink_is_idle(const struct uplink *u)
     return outbox_is_empty(u->outbox);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------------- */
 
 static void uplink_free(struct uplink *u)
 {
