@@ -59,4 +59,8 @@ uint64_t uplink_incarnation(const struct uplink *uplink);
 /* Everything emitted has been acknowledged. */
 bool uplink_is_idle(const struct uplink *uplink);
 
+/* For the test of every pair: whether the event means anything in the state, both by their place in the lists
+ * of uplink.c. An empty cell of the table is refused with must(). */
+bool uplink_permits(unsigned state, unsigned event);
+
 #endif

@@ -1,0 +1,47 @@
+/* Every pair of state and event of every state machine of an agent: the tables once more, written down by
+ * hand. What the filled cells do is shown by each module's own test, with real parts. */
+#include "agent/uplink/uplink.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct row {
+    const char *state;
+    const char *cells; /* a letter for each event, '.' where it is refused */
+};
+
+/* Beyond the table nothing is permitted either. */
+static void expect(bool (*permits)(unsigned state, unsigned event), const struct row *rows, size_t states)
+{
+    size_t events = strlen(rows[0].cells);
+    for (unsigned s = 0; s <= states; s++) {
+        for (unsigned e = 0; e <= events; e++) {
+            bool expected = s < states && e < events && rows[s].cells[e] != '.';
+            if (permits(s, e) != expected)
+                fail_msg("state %u (%s), event %u: %s", s, s < states ? rows[s].state : "none", e,
+                         expected ? "refused" : "permitted");
+        }
+    }
+}
+
+static void test_uplink(void **state)
+{
+    (void)state;
+    /* Up, Lost, Refused, Due, Taken, Failed, Close, drAined */
+    static const struct row rows[] = {
+        {"dialling", "ULRD..C."}, {"down", "ULRD..C."},     {"ready", ".L.D..C."},
+        {"pushing", ".L.DTFC."},  {"draining", ".L..TF.A"}, {"closing", "........"},
+    };
+    expect(uplink_permits, rows, ARRAY_LEN(rows));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_uplink),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
