@@ -6,6 +6,7 @@
 #include "agent/process/spawn.h"
 #include "agent/process/supervisor_msg.h"
 #include "common/clock.h"
+#include "common/machine.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
@@ -47,19 +48,9 @@
     X(GRACE_OVER)                                                                                            \
     X(CUT)
 
-enum state {
-#define X(name) STATE_##name,
-    STATE_LIST(X)
-#undef X
-        STATE_COUNT
-};
+enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
 
-enum event {
-#define X(name) EVENT_##name,
-    EVENT_LIST(X)
-#undef X
-        EVENT_COUNT
-};
+enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 struct supervisor {
     enum state state;

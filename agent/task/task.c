@@ -11,23 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- answers ------------------------------------------------------------------------------------- */
-
-void task_emit(struct task *t, struct msg_event *event)
-{
-    event->job = t->job; /* borrowed, as the whole event is */
-    t->emit(t->arg, event);
-}
-
-void task_answer(struct task *t, uint64_t command, enum err code, const char *text)
-{
-    struct msg_event event = {.answers = command,
-                              .kind = MSG_EVENT_DONE,
-                              .code = code,
-                              .text = (char *)(uintptr_t)(text != NULL ? text : "")};
-    task_emit(t, &event);
-}
-
 /* ---- life ---------------------------------------------------------------------------------------- */
 
 static void task_free(struct task *t)
@@ -43,17 +26,8 @@ static void task_free(struct task *t)
     free(t);
 }
 
-void task_hold(struct task *t)
+static void finish(struct task *t)
 {
-    t->holds++;
-}
-
-void task_release(struct task *t)
-{
-    must(t->holds > 0);
-    t->holds--;
-    if (t->holds > 0 || !t->closing)
-        return;
     void (*cb)(void *) = t->close_cb;
     void *arg = t->close_arg;
     task_free(t);
@@ -64,7 +38,7 @@ static void on_exit_of(void *arg, uint32_t proc, const struct process_exit *exit
 {
     struct task *t = arg;
     if (!task_load_exited(t, proc, exit))
-        (void)task_proc_exited(t, proc, exit); /* false: a version run that was given up */
+        task_proc_exited(t, proc, exit);
 }
 
 static void on_line_of(void *arg, uint32_t proc, const char *line)
@@ -136,8 +110,7 @@ enum err task_new(const struct task_options *o, struct task **out, struct err_de
 
 static void on_set_closed(void *arg)
 {
-    struct task *t = arg;
-    task_release(t);
+    task_release(arg);
 }
 
 void task_close(struct task **task, void (*cb)(void *arg), void *arg)
@@ -145,11 +118,10 @@ void task_close(struct task **task, void (*cb)(void *arg), void *arg)
     static const char why[] = "the job was closed";
     struct task *t = *task;
     *task = NULL;
-    must(!t->closing);
     task_hold(t); /* until the set is closed */
+    t->on_unheld = finish;
     t->close_cb = cb;
     t->close_arg = arg;
-    t->closing = true;
     task_files_cancel(t);
     for (struct task_check *c = t->checks; c != NULL; c = c->next)
         check_cancel(c->check);
@@ -256,7 +228,7 @@ static void handle_start(struct task *t, const struct msg_command *command)
 static void handle_stop(struct task *t, const struct msg_command *command)
 {
     if (task_load_is(t, command->u.stop.proc))
-        task_load_stop(t, command);
+        task_load_stop(t, command->number);
     else
         task_proc_stop(t, command);
 }
@@ -282,6 +254,7 @@ static handler *const handlers[MSG_COMMAND_COUNT] = {
 
 void task_handle(struct task *t, const struct msg_command *command)
 {
-    must((unsigned)command->kind < MSG_COMMAND_COUNT && !t->closing); /* the decoder has checked the kind */
+    must((unsigned)command->kind < MSG_COMMAND_COUNT &&
+         t->on_unheld == NULL); /* the decoder has checked the kind */
     handlers[command->kind](t, command);
 }

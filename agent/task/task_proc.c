@@ -3,6 +3,7 @@
 #include "agent/task/task_inner.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/mem.h"
 #include "common/parse.h"
 #include "common/path.h"
@@ -12,21 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOG_TAIL_LINES 20u
-
 #define STATE_LIST(X)                                                                                        \
-    X(STARTING, "starting") /* the supervisor has the order */                                               \
-    X(PROBING, "probing")   /* it runs, its first answer is awaited */                                       \
-    X(BUILDING, "building") /* it runs, its end is awaited */                                                \
-    X(RUNNING, "running")   /* START was answered */                                                         \
-    X(ENDING, "ending")     /* it was told to end, its end is awaited */                                     \
-    X(ENDED, "ended")
-enum state {
-#define X(name, text) STATE_##name,
-    STATE_LIST(X)
-#undef X
-        STATE_COUNT
-};
+    X(STARTING) /* the supervisor has the order */                                                           \
+    X(RECALLED) /* it has the order, and a STOP came: it is stopped once there is something to stop */       \
+    X(PROBING)  /* it runs, its first answer is awaited */                                                   \
+    X(BUILDING) /* it runs, its end is awaited; the timer is open */                                         \
+    X(RUNNING)  /* START was answered */                                                                     \
+    X(ENDING)   /* it was told to end, its end is awaited */                                                 \
+    X(ENDED)
+enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
 
 #define EVENT_LIST(X)                                                                                        \
     X(SPAWNED) /* there is a pid */                                                                          \
@@ -34,13 +29,9 @@ enum state {
     X(READY)   /* the first answer came */                                                                   \
     X(LATE)    /* not ready, or not built, in time; `d` says why */                                          \
     X(STOPPED) /* a STOP came; it is on the list */                                                          \
-    X(EXITED)  /* nothing of it lives */
-enum event {
-#define X(name) EVENT_##name,
-    EVENT_LIST(X)
-#undef X
-        EVENT_COUNT
-};
+    X(EXITED)  /* nothing of it lives */                                                                     \
+    X(LOST)    /* nor does its supervisor, or the task closes; `d` says why */
+enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 struct task_proc {
     struct task *task;
@@ -49,38 +40,18 @@ struct task_proc {
     uint32_t number;
     char *label;
     struct msg_command start; /* as it came; its number is 0 once answered */
-    uint64_t *stops;          /* STOP commands to be answered when it has ended */
-    size_t stop_count;
+    struct task_stops stops;
     pid_t pid;
     uint64_t spawned_at_ns;
     uint64_t startup_ns;
     struct probe *probe; /* under way, or NULL */
     uv_timer_t build_timer;
-    bool has_timer;
-    bool stop_early;  /* a STOP came before there was a pid */
     enum err failure; /* why START has failed although it is not answered yet */
     struct err_detail d;
     struct process_exit exit; /* once ENDED */
 };
 
-static void proc_handle(struct task_proc *p, enum event event);
-
-static const char *state_name(enum state s)
-{
-    static const char *const names[] = {
-#define X(name, text) text,
-        STATE_LIST(X)
-#undef X
-    };
-    return names[s];
-}
-
-static void state_set(struct task_proc *p, enum state to)
-{
-    log_debug("proc_state", "job=%s proc=%u label=\"%s\" from=%s to=%s", p->task->job, p->number, p->label,
-              state_name(p->state), state_name(to));
-    p->state = to;
-}
+static void handle(struct task_proc *p, enum event event);
 
 static struct task_proc *find(const struct task *t, uint32_t number)
 {
@@ -90,76 +61,12 @@ static struct task_proc *find(const struct task *t, uint32_t number)
     return p;
 }
 
-/* ---- texts and answers --------------------------------------------------------------------------- */
-
-const char *task_exit_text(const struct process_exit *exit, char *out, size_t size)
+/* The START is answered now; 0 when it was before. */
+static uint64_t take_start(struct task_proc *p)
 {
-    if (exit->lapsed)
-        snprintf(out, size, "was ended because its lease ran out");
-    else if (exit->signal != 0)
-        snprintf(out, size, "was ended by signal %d (%s)", exit->signal, strsignal(exit->signal));
-    else if (exit->left_behind > 0)
-        snprintf(out, size,
-                 "ended with status %d, leaving %u processes behind; it has to stay in the foreground",
-                 exit->status, exit->left_behind);
-    else
-        snprintf(out, size, "ended with status %d", exit->status);
-    return out;
-}
-
-char *task_with_log_tail(struct task *t, uint32_t proc, const char *what)
-{
-    char *tail = t->set != NULL ? process_read_log_tail(t->set, proc, LOG_TAIL_LINES) : NULL;
-    char *text;
-    size_t used = tail != NULL ? strlen(tail) : 0;
-    while (used > 0 && strchr(" \t\r\n", tail[used - 1]) != NULL)
-        tail[--used] = '\0';
-    if (used == 0) {
-        text = mem_printf("%s; it printed nothing", what);
-    } else {
-        size_t taken = strlen(what) + 64;
-        size_t room = taken < LIMIT_TEXT_BYTES ? LIMIT_TEXT_BYTES - taken : 0;
-        const char *last = tail + (used > room ? used - room : 0);
-        while (((unsigned char)*last & 0xc0) == 0x80)
-            last++; /* not inside a character */
-        text = mem_printf("%s; its last output:\n%s", what, last);
-    }
-    free(tail);
-    return text;
-}
-
-void task_emit_exited(struct task *t, uint64_t answers, uint32_t proc, const struct process_exit *exit)
-{
-    struct msg_event event = {.answers = answers, .kind = MSG_EVENT_EXITED};
-    struct msg_exited *x = &event.u.exited;
-    size_t len = 0;
-    char *log = process_read_log(t->set, proc, &len, &x->log_dropped_bytes);
-    char *tail = process_read_log_tail(t->set, proc, LOG_TAIL_LINES);
-    x->proc = proc;
-    x->asked = exit->asked;
-    x->status = exit->status;
-    x->signal = exit->signal;
-    x->log_tail = tail;
-    x->log = (struct msg_bytes){(uint8_t *)log, len};
-    task_emit(t, &event);
-    free(log);
-    free(tail);
-}
-
-static void answer_start(struct task_proc *p, enum err code, const char *text)
-{
-    task_answer(p->task, p->start.number, code, text);
+    uint64_t number = p->start.number;
     p->start.number = 0;
-}
-
-/* "LABEL: WHAT; its last output: ..." */
-static void answer_failed(struct task_proc *p, enum err code, const char *what)
-{
-    char *sentence = mem_printf("%s: %s", p->label, what);
-    char *text = task_with_log_tail(p->task, p->number, sentence);
-    answer_start(p, code, text);
-    free(sentence);
-    free(text);
+    return number;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------- */
@@ -175,53 +82,59 @@ static void end_waits(struct task_proc *p)
 {
     if (p->probe != NULL)
         probe_cancel(p->probe);
-    if (p->has_timer)
+    if (p->state == STATE_BUILDING)
         uv_close((uv_handle_t *)&p->build_timer, on_timer_closed);
-    p->has_timer = false;
-}
-
-static void answer_stops(struct task_proc *p)
-{
-    for (size_t i = 0; i < p->stop_count; i++)
-        task_emit_exited(p->task, p->stops[i], p->number, &p->exit);
-    free(p->stops);
-    p->stops = NULL;
-    p->stop_count = 0;
 }
 
 /* The whole log goes out once: with the answer to a STOP, with a build's, or unasked. */
-static void ended(struct task_proc *p)
+static enum state do_end(struct task_proc *p)
 {
     char text[160];
-    bool built = p->state == STATE_BUILDING && p->exit.status == 0 && p->exit.signal == 0;
     end_waits(p);
-    state_set(p, STATE_ENDED);
-    if (built) {
-        task_emit_exited(p->task, p->start.number, p->number, &p->exit);
-        p->start.number = 0;
-        return;
-    }
-    if (p->stop_count == 0)
+    if (p->stops.count == 0)
         task_emit_exited(p->task, 0, p->number, &p->exit);
-    if (p->start.number != 0 && p->failure != ERR_OK)
-        answer_failed(p, p->failure, p->d.text);
-    else if (p->start.number != 0)
-        answer_failed(p, ERR_FAILED, task_exit_text(&p->exit, text, sizeof text));
-    answer_stops(p);
+    const char *what = p->failure != ERR_OK ? p->d.text : task_exit_text(&p->exit, text, sizeof text);
+    if (p->start.number != 0)
+        task_answer_with_log(p->task, take_start(p), p->failure != ERR_OK ? p->failure : ERR_FAILED,
+                             p->number, p->label, what);
+    task_stops_exited(p->task, &p->stops, p->number, &p->exit);
+    return STATE_ENDED;
 }
 
-/* ---- START: actions ------------------------------------------------------------------------------ */
+static enum state do_end_build(struct task_proc *p)
+{
+    if (p->exit.status != 0 || p->exit.signal != 0)
+        return do_end(p);
+    end_waits(p);
+    task_emit_exited(p->task, take_start(p), p->number, &p->exit);
+    return STATE_ENDED;
+}
+
+/* A controller that closes the job knows that its servers end; of any other loss it hears unasked. */
+static enum state do_lose(struct task_proc *p)
+{
+    end_waits(p);
+    p->exit = (struct process_exit){.status = -1, .signal = SIGKILL};
+    if (p->state == STATE_RUNNING && p->failure != ERR_CANCELLED && p->stops.count == 0)
+        task_emit_exited(p->task, 0, p->number, &p->exit);
+    if (p->start.number != 0)
+        task_answer(p->task, take_start(p), p->failure, p->d.text);
+    task_stops_exited(p->task, &p->stops, p->number, &p->exit);
+    return STATE_ENDED;
+}
+
+/* ---- START --------------------------------------------------------------------------------------- */
 
 static void on_probed(void *arg, enum err e, uint64_t startup_ns, const struct err_detail *d)
 {
     struct task_proc *p = arg;
     struct task *t = p->task;
     p->probe = NULL;
-    if (p->state == STATE_PROBING) {
+    if (p->state == STATE_PROBING) { /* else it was given up, and why is known */
         p->startup_ns = startup_ns;
         p->d = *d;
         p->failure = e;
-        proc_handle(p, e == ERR_OK ? EVENT_READY : EVENT_LATE);
+        handle(p, e == ERR_OK ? EVENT_READY : EVENT_LATE);
     }
     task_release(t);
 }
@@ -250,129 +163,145 @@ static void on_build_time(uv_timer_t *timer)
     char text[32];
     parse_duration_text(p->start.u.start.ready_timeout_ns, text, sizeof text);
     p->failure = err_set(&p->d, ERR_TIMEOUT, "did not end within %s", text);
-    proc_handle(p, EVENT_LATE);
+    handle(p, EVENT_LATE);
 }
 
+/* A build without a limit has the timer too, which is never started. */
 static void begin_build_timer(struct task_proc *p)
 {
-    if (p->start.u.start.ready_timeout_ns == 0)
-        return;
+    uint64_t timeout_ns = p->start.u.start.ready_timeout_ns;
     uv_update_time(p->task->loop);
     uv_timer_init(p->task->loop, &p->build_timer);
-    uv_timer_start(&p->build_timer, on_build_time, p->start.u.start.ready_timeout_ns / NS_PER_MS + 1, 0);
-    p->has_timer = true;
+    if (timeout_ns != 0)
+        uv_timer_start(&p->build_timer, on_build_time, timeout_ns / NS_PER_MS + 1, 0);
     task_hold(p->task);
 }
 
-static void ready(struct task_proc *p)
+static enum state do_answer(struct task_proc *p)
 {
     char link[64];
     char exe[LIMIT_PATH_BYTES] = "";
     snprintf(link, sizeof link, "/proc/%d/exe", (int)p->pid);
     ssize_t n = readlink(link, exe, sizeof exe - 1);
     exe[n > 0 ? n : 0] = '\0'; /* "" for a program that changed its user: then nobody may look */
-    state_set(p, STATE_RUNNING);
     struct msg_event event = {
-        .answers = p->start.number,
+        .answers = take_start(p),
         .kind = MSG_EVENT_STARTED,
         .u.started = {.proc = p->number, .pid = (uint32_t)p->pid, .startup_ns = p->startup_ns, .exe = exe}};
-    p->start.number = 0;
     task_emit(p->task, &event);
+    return STATE_RUNNING;
 }
 
-static void stop_now(struct task_proc *p)
+static enum state do_stop(struct task_proc *p)
 {
     end_waits(p);
-    state_set(p, STATE_ENDING);
     process_stop(p->task->set, p->number);
+    return STATE_ENDING;
 }
 
-static void spawned(struct task_proc *p)
+static enum state do_begin(struct task_proc *p)
 {
-    if (p->stop_early) {
-        stop_now(p);
-        return;
-    }
     switch (p->start.u.start.ready) {
     case MSG_READY_TCP:
     case MSG_READY_HTTP:
-        state_set(p, STATE_PROBING);
         p->failure = begin_probe(p);
-        if (p->failure != ERR_OK)
-            stop_now(p);
-        break;
+        return p->failure == ERR_OK ? STATE_PROBING : do_stop(p);
     case MSG_READY_EXIT:
-        state_set(p, STATE_BUILDING);
         begin_build_timer(p);
-        break;
+        return STATE_BUILDING;
     case MSG_READY_NONE:
     case MSG_READY_COUNT:
-        ready(p);
         break;
     }
+    return do_answer(p);
 }
 
-static void refused(struct task_proc *p)
+static enum state do_refuse(struct task_proc *p)
 {
-    state_set(p, STATE_ENDED);
     p->exit = (struct process_exit){.status = -1};
     char *text = mem_printf("%s: %s", p->label, p->d.text);
-    answer_start(p, p->failure, text);
-    for (size_t i = 0; i < p->stop_count; i++)
-        task_answer(p->task, p->stops[i], ERR_NOT_FOUND, text);
-    p->stop_count = 0;
+    task_answer(p->task, take_start(p), p->failure, text);
+    task_stops_refuse(p->task, &p->stops, text);
     free(text);
+    return STATE_ENDED;
 }
 
-/* ---- STOP: actions ------------------------------------------------------------------------------- */
+/* ---- STOP ---------------------------------------------------------------------------------------- */
 
-/* There may be no process yet to be told: it is stopped once there is. */
-static void stop_later(struct task_proc *p)
-{
-    p->stop_early = true;
-    p->failure = err_set(&p->d, ERR_CANCELLED, "was stopped before it was ready");
-}
-
-static void stop_unready(struct task_proc *p)
+static enum state do_recall(struct task_proc *p)
 {
     p->failure = err_set(&p->d, ERR_CANCELLED, "was stopped before it was ready");
-    stop_now(p);
+    return STATE_RECALLED;
 }
 
-static void wait_on(struct task_proc *p)
+static enum state do_stop_unready(struct task_proc *p)
 {
-    (void)p;
+    (void)do_recall(p);
+    return do_stop(p);
+}
+
+static enum state do_answer_stop(struct task_proc *p)
+{
+    task_stops_exited(p->task, &p->stops, p->number, &p->exit);
+    return STATE_ENDED;
+}
+
+static enum state keep(struct task_proc *p)
+{
+    return p->state;
 }
 
 /* ---- the table ----------------------------------------------------------------------------------- */
 
-typedef void action(struct task_proc *p);
-
-static action *const table[STATE_COUNT][EVENT_COUNT] = {
-    [STATE_STARTING] = {[EVENT_SPAWNED] = spawned, [EVENT_REFUSED] = refused, [EVENT_STOPPED] = stop_later},
-    [STATE_PROBING] = {[EVENT_READY] = ready,
-                       [EVENT_LATE] = stop_now,
-                       [EVENT_STOPPED] = stop_unready,
-                       [EVENT_EXITED] = ended},
-    [STATE_BUILDING] = {[EVENT_LATE] = stop_now, [EVENT_STOPPED] = stop_unready, [EVENT_EXITED] = ended},
-    [STATE_RUNNING] = {[EVENT_STOPPED] = stop_now, [EVENT_EXITED] = ended},
-    [STATE_ENDING] = {[EVENT_STOPPED] = wait_on, [EVENT_EXITED] = ended},
-    [STATE_ENDED] = {[EVENT_STOPPED] = answer_stops},
+/* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
+static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct task_proc *) = {
+    [STATE_STARTING] = {[EVENT_SPAWNED] = do_begin,
+                        [EVENT_REFUSED] = do_refuse,
+                        [EVENT_STOPPED] = do_recall,
+                        [EVENT_LOST] = do_lose},
+    [STATE_RECALLED] = {[EVENT_SPAWNED] = do_stop,
+                        [EVENT_REFUSED] = do_refuse,
+                        [EVENT_STOPPED] = keep,
+                        [EVENT_LOST] = do_lose},
+    [STATE_PROBING] = {[EVENT_READY] = do_answer,
+                       [EVENT_LATE] = do_stop,
+                       [EVENT_STOPPED] = do_stop_unready,
+                       [EVENT_EXITED] = do_end,
+                       [EVENT_LOST] = do_lose},
+    [STATE_BUILDING] = {[EVENT_LATE] = do_stop,
+                        [EVENT_STOPPED] = do_stop_unready,
+                        [EVENT_EXITED] = do_end_build,
+                        [EVENT_LOST] = do_lose},
+    [STATE_RUNNING] = {[EVENT_STOPPED] = do_stop, [EVENT_EXITED] = do_end, [EVENT_LOST] = do_lose},
+    [STATE_ENDING] = {[EVENT_STOPPED] = keep, [EVENT_EXITED] = do_end, [EVENT_LOST] = do_lose},
+    [STATE_ENDED] = {[EVENT_STOPPED] = do_answer_stop, [EVENT_LOST] = keep},
 };
 
-static void proc_handle(struct task_proc *p, enum event event)
+bool task_proc_permits(unsigned state, unsigned event)
 {
-    action *act = table[p->state][event];
-    must(act != NULL); /* only our own callbacks could bring what is not in the table */
-    act(p);
+    return state < STATE_COUNT && event < EVENT_COUNT && table[state][event] != NULL;
 }
 
-/* ---- START and STOP ------------------------------------------------------------------------------ */
+static void handle(struct task_proc *p, enum event event)
+{
+#define X(name) #name,
+    static const char *const states[] = { STATE_LIST(X) };
+    static const char *const events[] = { EVENT_LIST(X) };
+#undef X
+    enum state from = p->state;
+    must(task_proc_permits(from, event));
+    p->state = table[from][event](p);
+    if (p->state != from)
+        log_debug("proc_state", "job=%s proc=%u label=\"%s\" from=%s event=%s to=%s", p->task->job, p->number,
+                  p->label, states[from], events[event], states[p->state]);
+}
+
+/* ---- commands ------------------------------------------------------------------------------------ */
 
 static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns, const struct err_detail *d)
 {
     struct task_proc *p = arg;
-    if (p->state != STATE_STARTING)
+    if (p->state == STATE_ENDED)
         return; /* the task is closing: it was answered */
     p->pid = pid;
     p->spawned_at_ns = spawned_at_ns;
@@ -380,7 +309,7 @@ static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns,
         p->failure = e;
         p->d = *d;
     }
-    proc_handle(p, e == ERR_OK ? EVENT_SPAWNED : EVENT_REFUSED);
+    handle(p, e == ERR_OK ? EVENT_SPAWNED : EVENT_REFUSED);
 }
 
 /* Absolute directory to run in; the caller frees. */
@@ -412,14 +341,22 @@ static char **words(const struct msg_strings *s)
     return list;
 }
 
+enum err task_proc_check_number(const struct task *t, uint32_t proc, struct err_detail *d)
+{
+    if (proc >= TASK_OWN_PROCS || find(t, proc) != NULL || (t->load != NULL && t->load_proc == proc))
+        return err_set(d, ERR_EXISTS, "process number %u is taken", proc);
+    return ERR_OK;
+}
+
 static enum err check_start_command(const struct task *t, const struct msg_start *s, struct err_detail *d)
 {
     bool probed = s->ready == MSG_READY_TCP || s->ready == MSG_READY_HTTP;
     if (s->argv.count == 0 || s->argv.count > LIMIT_ARGV_COUNT || s->env.count > LIMIT_ENV_COUNT)
         return err_set(d, ERR_INVALID, "%zu words and %zu variables: 1 to %u and at most %u are possible",
                        s->argv.count, s->env.count, LIMIT_ARGV_COUNT, LIMIT_ENV_COUNT);
-    if (s->proc >= TASK_OWN_PROCS || find(t, s->proc) != NULL || task_load_is(t, s->proc))
-        return err_set(d, ERR_EXISTS, "process number %u is taken", s->proc);
+    enum err e = task_proc_check_number(t, s->proc, d);
+    if (e != ERR_OK)
+        return e;
     if (probed && (s->ready_port == 0 || s->ready_timeout_ns == 0))
         return err_set(d, ERR_INVALID, "readiness needs a port and a time-out");
     return probed ? port_check_free(s->ready_port, d) : ERR_OK;
@@ -453,7 +390,7 @@ static enum err spawn(struct task_proc *p, struct err_detail *d)
 static void proc_free(struct task_proc *p)
 {
     msg_command_fini(&p->start);
-    free(p->stops);
+    task_stops_fini(&p->stops);
     free(p->label);
     free(p);
 }
@@ -475,9 +412,7 @@ void task_proc_start(struct task *t, const struct msg_command *command)
         e = spawn(p, &d);
     }
     if (e != ERR_OK) {
-        char *text = mem_printf("%s: %s", label, d.text);
-        task_answer(t, command->number, e, text);
-        free(text);
+        task_answer_labelled(t, command->number, e, label, d.text);
         if (p != NULL)
             proc_free(p);
         return;
@@ -495,24 +430,17 @@ void task_proc_stop(struct task *t, const struct msg_command *command)
         task_answer(t, command->number, ERR_NOT_FOUND, text);
         return;
     }
-    p->stops = mem_realloc(p->stops, p->stop_count + 1, sizeof *p->stops);
-    p->stops[p->stop_count++] = command->number;
-    proc_handle(p, EVENT_STOPPED);
+    task_stops_add(&p->stops, command->number);
+    handle(p, EVENT_STOPPED);
 }
 
-bool task_proc_is_known(const struct task *t, uint32_t proc)
-{
-    return find(t, proc) != NULL;
-}
-
-bool task_proc_exited(struct task *t, uint32_t proc, const struct process_exit *exit)
+void task_proc_exited(struct task *t, uint32_t proc, const struct process_exit *exit)
 {
     struct task_proc *p = find(t, proc);
     if (p == NULL || p->state == STATE_ENDED)
-        return false;
+        return; /* a version run that was given up */
     p->exit = *exit;
-    proc_handle(p, EVENT_EXITED);
-    return true;
+    handle(p, EVENT_EXITED);
 }
 
 void task_proc_remember(struct task *t, uint32_t proc, const char *label, const struct process_exit *exit)
@@ -530,17 +458,8 @@ void task_proc_remember(struct task *t, uint32_t proc, const char *label, const 
 void task_proc_lost(struct task *t, enum err code, const char *why)
 {
     for (struct task_proc *p = t->procs; p != NULL; p = p->next) {
-        if (p->state == STATE_ENDED)
-            continue;
-        bool told = p->state == STATE_RUNNING && code != ERR_CANCELLED;
-        end_waits(p);
-        state_set(p, STATE_ENDED);
-        p->exit = (struct process_exit){.status = -1, .signal = SIGKILL};
-        if (told && p->stop_count == 0)
-            task_emit_exited(t, 0, p->number, &p->exit);
-        if (p->start.number != 0)
-            answer_start(p, code, why);
-        answer_stops(p);
+        p->failure = err_set(&p->d, code, "%s", why);
+        handle(p, EVENT_LOST);
     }
 }
 

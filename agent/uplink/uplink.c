@@ -3,6 +3,7 @@
 #include "agent/uplink/outbox.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/mem.h"
 
 #include <inttypes.h>
@@ -22,12 +23,7 @@
     X(PUSHING)  /* a push waits for its answer */                                                            \
     X(DRAINING) /* told to close: what waits is sent first, a push is open */                                \
     X(CLOSING)
-enum state {
-#define X(name) STATE_##name,
-    STATE_LIST(X)
-#undef X
-        STATE_COUNT
-};
+enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
 
 #define EVENT_LIST(X)                                                                                        \
     X(UP)      /* the session stands */                                                                      \
@@ -38,12 +34,7 @@ enum state {
     X(FAILED)  /* the open push was answered, but nothing of it was taken */                                 \
     X(CLOSE)                                                                                                 \
     X(DRAINED) /* what waits has had its time */
-enum event {
-#define X(name) EVENT_##name,
-    EVENT_LIST(X)
-#undef X
-        EVENT_COUNT
-};
+enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 /* While the session stands there is always either an open poll or the timer of the next one, so the poll
  * needs no states. */

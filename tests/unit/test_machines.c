@@ -1,5 +1,6 @@
 /* Every pair of state and event of every state machine of an agent: the tables once more, written down by
  * hand. What the filled cells do is shown by each module's own test, with real parts. */
+#include "agent/task/task_inner.h"
 #include "agent/uplink/uplink.h"
 
 #include <setjmp.h>
@@ -38,10 +39,34 @@ static void test_uplink(void **state)
     expect(uplink_permits, rows, ARRAY_LEN(rows));
 }
 
+static void test_task_proc(void **state)
+{
+    (void)state;
+    /* Spawned, Refused, rEady, Late, sTopped, eXited, lOst */
+    static const struct row rows[] = {
+        {"starting", "SR..T.O"}, {"recalled", "SR..T.O"}, {"probing", "..ELTXO"}, {"building", "...LTXO"},
+        {"running", "....TXO"},  {"ending", "....TXO"},   {"ended", "....T.O"},
+    };
+    expect(task_proc_permits, rows, ARRAY_LEN(rows));
+}
+
+static void test_task_load(void **state)
+{
+    (void)state;
+    /* Begin, Refused, Late, Stopped, eXited, lOst */
+    static const struct row rows[] = {
+        {"new", "B....."},    {"proving", ".RLSXO"}, {"loading", ".RLSXO"},
+        {"ending", ".RLSXO"}, {"ended", "......"},
+    };
+    expect(task_load_permits, rows, ARRAY_LEN(rows));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uplink),
+        cmocka_unit_test(test_task_proc),
+        cmocka_unit_test(test_task_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
