@@ -4,6 +4,7 @@
 #include "agent/uplink/uplink.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/mem.h"
 
 #include <inttypes.h>
@@ -11,16 +12,11 @@
 #include <string.h>
 
 #define STATE_LIST(X)                                                                                        \
-    X(FREE, "free")       /* no job */                                                                       \
-    X(HELD, "held")       /* a task works for one */                                                         \
-    X(CLOSING, "closing") /* the task is being ended */
-enum state {
-#define X(name, text) STATE_##name,
-    STATE_LIST(X)
-#undef X
-        STATE_COUNT
-};
-
+    X(FREE)    /* no job */                                                                                  \
+    X(HELD)    /* a task works for one */                                                                    \
+    X(CLOSING) /* the task is being ended */                                                                 \
+    X(ENDING)  /* so is the agent, after the task */                                                         \
+    X(ENDED)   /* there is no task; the uplink closes */
 #define EVENT_LIST(X)                                                                                        \
     X(OPEN)   /* JOB_OPEN */                                                                                 \
     X(CLOSE)  /* JOB_CLOSE */                                                                                \
@@ -28,12 +24,8 @@ enum state {
     X(LAPSE)  /* the lease has run out */                                                                    \
     X(END)    /* agent_close */                                                                              \
     X(CLOSED) /* nothing of the job lives any more */
-enum event {
-#define X(name) EVENT_##name,
-    EVENT_LIST(X)
-#undef X
-        EVENT_COUNT
-};
+enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
+enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 struct waiting {
     struct waiting *next;
@@ -49,7 +41,7 @@ struct agent {
     void *arg;
     enum state state;
     struct task *task;      /* HELD only */
-    char *job;              /* HELD and CLOSING; "" otherwise */
+    char *job;              /* "" while FREE */
     uint64_t close_command; /* to be answered when closed, 0 = none */
     uint64_t lease_ns;
     uint64_t lease_until_ns;
@@ -63,22 +55,6 @@ struct agent {
 };
 
 static void handle(struct agent *a, enum event event, const struct msg_command *command);
-
-static const char *state_name(enum state s)
-{
-    static const char *const names[] = {
-#define X(name, text) text,
-        STATE_LIST(X)
-#undef X
-    };
-    return names[s];
-}
-
-static void state_set(struct agent *a, enum state to)
-{
-    log_info("job_state", "job=%s from=%s to=%s", a->job, state_name(a->state), state_name(to));
-    a->state = to;
-}
 
 /* A DONE. `answers` 0: unasked. */
 static void emit_done(struct agent *a, const char *job, uint64_t answers, enum err code, const char *text)
@@ -127,7 +103,7 @@ static void on_renew(void *arg, uint64_t sent_at_ns, uint64_t lease_ns)
 
 /* ---- actions: one for each cell of the table ----------------------------------------------------- */
 
-static void open_job(struct agent *a, const struct msg_command *c)
+static enum state do_open(struct agent *a, const struct msg_command *c)
 {
     uint64_t now = clock_now_ns();
     struct task_options options = {.loop = a->loop,
@@ -143,13 +119,13 @@ static void open_job(struct agent *a, const struct msg_command *c)
     if (e != ERR_OK) {
         log_error("job_refused", "job=%s why=\"%s\"", msg_text(c->job), d.text);
         emit_done(a, c->job, c->number, e, d.text);
-        return;
+        return STATE_FREE;
     }
     mem_set_string(&a->job, msg_text(c->job));
-    state_set(a, STATE_HELD);
     uplink_set_job(a->uplink, a->job);
     lease_timer_start(a);
     emit_done(a, c->job, c->number, ERR_OK, "");
+    return STATE_HELD;
 }
 
 static bool is_held_job(const struct agent *a, const struct msg_command *c)
@@ -157,60 +133,55 @@ static bool is_held_job(const struct agent *a, const struct msg_command *c)
     return strcmp(a->job, msg_text(c->job)) == 0;
 }
 
-static void open_again(struct agent *a, const struct msg_command *c)
+static enum state do_open_again(struct agent *a, const struct msg_command *c)
 {
-    if (is_held_job(a, c)) {
-        emit_done(a, c->job, c->number, ERR_OK, "");
-        return;
-    }
-    char *text = mem_printf("this host works for job %s", a->job);
-    emit_done(a, c->job, c->number, ERR_BUSY, text);
-    free(text);
+    char text[LIMIT_NAME_BYTES + 64] = "";
+    if (!is_held_job(a, c))
+        snprintf(text, sizeof text, "this host works for job %s", a->job);
+    emit_done(a, c->job, c->number, text[0] != '\0' ? ERR_BUSY : ERR_OK, text);
+    return STATE_HELD;
 }
 
-static void answer_closed(struct agent *a, const struct msg_command *c)
+static enum state do_answer_closed(struct agent *a, const struct msg_command *c)
 {
     emit_done(a, c->job, c->number, ERR_OK, "");
+    return a->state;
 }
 
-static void refuse_work(struct agent *a, const struct msg_command *c)
+static enum state do_refuse_work(struct agent *a, const struct msg_command *c)
 {
     emit_done(
         a, c->job, c->number, ERR_NOT_NOW,
         "this host does not hold the job: it was closed, its lease ran out, or the agent was restarted");
+    return a->state;
 }
 
-static void work(struct agent *a, const struct msg_command *c)
+static enum state do_work(struct agent *a, const struct msg_command *c)
 {
-    if (is_held_job(a, c))
-        task_handle(a->task, c);
-    else
-        refuse_work(a, c);
+    if (!is_held_job(a, c))
+        return do_refuse_work(a, c);
+    task_handle(a->task, c);
+    return STATE_HELD;
 }
 
-static void on_task_closed(void *arg)
-{
-    handle(arg, EVENT_CLOSED, NULL);
-}
+static void on_task_closed(void *arg);
 
 static void begin_close(struct agent *a)
 {
     uv_timer_stop(&a->lease_timer);
-    state_set(a, STATE_CLOSING);
     task_close(&a->task, on_task_closed, a);
 }
 
-static void close_job(struct agent *a, const struct msg_command *c)
+static enum state do_close(struct agent *a, const struct msg_command *c)
 {
-    if (!is_held_job(a, c)) {
-        answer_closed(a, c);
-        return;
-    }
+    if (!is_held_job(a, c))
+        return do_answer_closed(a, c);
     a->close_command = c->number;
     begin_close(a);
+    return STATE_CLOSING;
 }
 
-static void lapse(struct agent *a, const struct msg_command *c)
+static enum state do_lapse(struct agent *a, const struct msg_command *c)
 {
     (void)c;
     char text[128];
@@ -220,100 +191,103 @@ static void lapse(struct agent *a, const struct msg_command *c)
     log_error("lease_lapsed", "job=%s why=\"%s\"", a->job, text);
     emit_done(a, a->job, 0, ERR_TIMEOUT, text);
     begin_close(a);
+    return STATE_CLOSING;
 }
 
-static void end_held(struct agent *a, const struct msg_command *c)
+static enum state do_end_held(struct agent *a, const struct msg_command *c)
 {
     (void)c;
     emit_done(a, a->job, 0, ERR_CANCELLED, "the agent was told to end: the job was ended here");
     begin_close(a);
+    return STATE_ENDING;
 }
 
-static void wait_for_close(struct agent *a, const struct msg_command *c)
+static enum state do_wait(struct agent *a, const struct msg_command *c)
 {
     if (a->waiting_count == AGENT_WAITING_MAX) {
         emit_done(a, c->job, c->number, ERR_BUSY, "this host is still ending a job");
-        return;
+        return STATE_CLOSING;
     }
     struct waiting *w = mem_zalloc(1, sizeof *w);
     msg_command_copy(&w->command, c);
     *a->waiting_end = w;
     a->waiting_end = &w->next;
     a->waiting_count++;
+    return STATE_CLOSING;
 }
 
-static void nothing(struct agent *a, const struct msg_command *c)
+static enum state do_end_closing(struct agent *a, const struct msg_command *c)
 {
     (void)a;
     (void)c;
+    return STATE_ENDING; /* EVENT_CLOSED is on its way */
 }
 
-static void finish_end(struct agent *a);
+static void on_uplink_closed(void *arg);
 
-static void end_free(struct agent *a, const struct msg_command *c)
+static enum state do_end(struct agent *a, const struct msg_command *c)
 {
     (void)c;
-    finish_end(a);
+    if (a->close_command != 0)
+        emit_done(a, a->job, a->close_command, ERR_OK, "");
+    uplink_close(&a->uplink, on_uplink_closed, a);
+    return STATE_ENDED;
 }
 
-static struct waiting *waiting_take(struct agent *a)
-{
-    struct waiting *list = a->waiting;
-    a->waiting = NULL;
-    a->waiting_end = &a->waiting;
-    a->waiting_count = 0;
-    return list;
-}
-
-static void handle_command(struct agent *a, const struct msg_command *c);
-
-static void closed(struct agent *a, const struct msg_command *c)
+static enum state do_free(struct agent *a, const struct msg_command *c)
 {
     (void)c;
-    state_set(a, STATE_FREE);
     if (a->close_command != 0)
         emit_done(a, a->job, a->close_command, ERR_OK, "");
     a->close_command = 0;
-    mem_set_string(&a->job, "");
     uplink_set_job(a->uplink, "");
-    bool ending = a->close_cb != NULL;
-    for (struct waiting *w = waiting_take(a), *next; w != NULL; w = next) {
-        next = w->next;
-        if (!ending)
-            handle_command(a, &w->command);
-        msg_command_fini(&w->command);
-        free(w);
-    }
-    if (ending)
-        finish_end(a);
+    return STATE_FREE;
+}
+
+/* An agent that ends takes no commands: nobody waits for an answer any more. */
+static enum state ignore(struct agent *a, const struct msg_command *c)
+{
+    (void)c;
+    return a->state;
 }
 
 /* ---- the table ----------------------------------------------------------------------------------- */
 
-typedef void action(struct agent *a, const struct msg_command *c);
-
-static action *const table[STATE_COUNT][EVENT_COUNT] = {
-    [STATE_FREE] = {[EVENT_OPEN] = open_job,
-                    [EVENT_CLOSE] = answer_closed,
-                    [EVENT_WORK] = refuse_work,
-                    [EVENT_END] = end_free},
-    [STATE_HELD] = {[EVENT_OPEN] = open_again,
-                    [EVENT_CLOSE] = close_job,
-                    [EVENT_WORK] = work,
-                    [EVENT_LAPSE] = lapse,
-                    [EVENT_END] = end_held},
-    [STATE_CLOSING] = {[EVENT_OPEN] = wait_for_close,
-                       [EVENT_CLOSE] = wait_for_close,
-                       [EVENT_WORK] = wait_for_close,
-                       [EVENT_END] = nothing, /* EVENT_CLOSED is on its way */
-                       [EVENT_CLOSED] = closed},
+/* What each event does in each state; an empty cell cannot happen: only our own timers and callbacks could
+ * bring it. */
+static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct agent *, const struct msg_command *) = {
+    [STATE_FREE] = {[EVENT_OPEN] = do_open,
+                    [EVENT_CLOSE] = do_answer_closed,
+                    [EVENT_WORK] = do_refuse_work,
+                    [EVENT_END] = do_end},
+    [STATE_HELD] = {[EVENT_OPEN] = do_open_again,
+                    [EVENT_CLOSE] = do_close,
+                    [EVENT_WORK] = do_work,
+                    [EVENT_LAPSE] = do_lapse,
+                    [EVENT_END] = do_end_held},
+    [STATE_CLOSING] = {[EVENT_OPEN] = do_wait,
+                       [EVENT_CLOSE] = do_wait,
+                       [EVENT_WORK] = do_wait,
+                       [EVENT_END] = do_end_closing,
+                       [EVENT_CLOSED] = do_free},
+    [STATE_ENDING] =
+        {[EVENT_OPEN] = ignore, [EVENT_CLOSE] = ignore, [EVENT_WORK] = ignore, [EVENT_CLOSED] = do_end},
+    [STATE_ENDED] = {[EVENT_OPEN] = ignore, [EVENT_CLOSE] = ignore, [EVENT_WORK] = ignore},
 };
+
+bool agent_permits(unsigned state, unsigned event)
+{
+    return state < STATE_COUNT && event < EVENT_COUNT && table[state][event] != NULL;
+}
 
 static void handle(struct agent *a, enum event event, const struct msg_command *command)
 {
-    action *act = table[a->state][event];
-    must(act != NULL); /* only our own timers and callbacks could bring what is not in the table */
-    act(a, command);
+    static const char *const states[] = {STATE_LIST(MACHINE_NAME)};
+    enum state from = a->state;
+    must(agent_permits(from, event));
+    a->state = table[from][event](a, command);
+    if (a->state != from)
+        log_info("job_state", "job=%s from=%s to=%s", a->job, states[from], states[a->state]);
 }
 
 static void handle_command(struct agent *a, const struct msg_command *c)
@@ -326,9 +300,25 @@ static void handle_command(struct agent *a, const struct msg_command *c)
 
 static void on_command(void *arg, const struct msg_command *c)
 {
+    handle_command(arg, c);
+}
+
+/* What waited for the job's end has its turn now; an agent that ends drops it. */
+static void on_task_closed(void *arg)
+{
     struct agent *a = arg;
-    if (a->close_cb == NULL) /* else nobody waits for an answer any more */
-        handle_command(a, c);
+    handle(a, EVENT_CLOSED, NULL);
+    mem_set_string(&a->job, "");
+    struct waiting *w = a->waiting;
+    a->waiting = NULL;
+    a->waiting_end = &a->waiting;
+    a->waiting_count = 0;
+    for (struct waiting *next; w != NULL; w = next) {
+        next = w->next;
+        handle_command(a, &w->command);
+        msg_command_fini(&w->command);
+        free(w);
+    }
 }
 
 static void on_final(void *arg, enum err e, const char *why)
@@ -391,11 +381,6 @@ static void on_uplink_closed(void *arg)
 {
     struct agent *a = arg;
     uv_close((uv_handle_t *)&a->lease_timer, on_timer_closed);
-}
-
-static void finish_end(struct agent *a)
-{
-    uplink_close(&a->uplink, on_uplink_closed, a);
 }
 
 void agent_close(struct agent **agent, void (*cb)(void *arg), void *arg)

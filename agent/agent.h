@@ -38,4 +38,7 @@ void agent_close(struct agent **agent, void (*cb)(void *arg), void *arg);
 /* The job held here, "" for none. */
 const char *agent_job(const struct agent *agent);
 
+/* For the test of every pair, see common/machine.h. */
+bool agent_permits(unsigned state, unsigned event);
+
 #endif

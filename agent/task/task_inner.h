@@ -104,8 +104,7 @@ void task_proc_remember(struct task *t, uint32_t proc, const char *label, const 
 void task_proc_lost(struct task *t, enum err code, const char *why);
 void task_proc_free_all(struct task *t);
 
-/* For the tests of every pair: whether the event means anything in the state, both by their place in the
- * lists of task_proc.c and task_load.c. An empty cell of the tables is refused with must(). */
+/* For the test of every pair, see common/machine.h. */
 bool task_proc_permits(unsigned state, unsigned event);
 bool task_load_permits(unsigned state, unsigned event);
 

@@ -59,8 +59,7 @@ uint64_t uplink_incarnation(const struct uplink *uplink);
 /* Everything emitted has been acknowledged. */
 bool uplink_is_idle(const struct uplink *uplink);
 
-/* For the test of every pair: whether the event means anything in the state, both by their place in the lists
- * of uplink.c. An empty cell of the table is refused with must(). */
+/* For the test of every pair, see common/machine.h. */
 bool uplink_permits(unsigned state, unsigned event);
 
 #endif

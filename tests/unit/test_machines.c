@@ -1,5 +1,6 @@
 /* Every pair of state and event of every state machine of an agent: the tables once more, written down by
  * hand. What the filled cells do is shown by each module's own test, with real parts. */
+#include "agent/agent.h"
 #include "agent/task/task_inner.h"
 #include "agent/uplink/uplink.h"
 
@@ -39,6 +40,17 @@ static void test_uplink(void **state)
     expect(uplink_permits, rows, ARRAY_LEN(rows));
 }
 
+static void test_agent(void **state)
+{
+    (void)state;
+    /* Open, Close, Work, Lapse, End, closeD */
+    static const struct row rows[] = {
+        {"free", "OCW.E."},   {"held", "OCWLE."},  {"closing", "OCW.ED"},
+        {"ending", "OCW..D"}, {"ended", "OCW..."},
+    };
+    expect(agent_permits, rows, ARRAY_LEN(rows));
+}
+
 static void test_task_proc(void **state)
 {
     (void)state;
@@ -65,6 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uplink),
+        cmocka_unit_test(test_agent),
         cmocka_unit_test(test_task_proc),
         cmocka_unit_test(test_task_load),
     };
