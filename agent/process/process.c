@@ -7,6 +7,7 @@
 #include "agent/process/usage.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/machine.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
@@ -19,14 +20,26 @@
 /* Between two looks for strays of a lost supervisor. */
 #define SWEEP_MS 10u
 
-enum proc_state { PROC_STARTING, PROC_RUNNING, PROC_ENDED, PROC_REFUSED };
+/* Of one tree. While `supervised` is not NULL its supervisor is alive, if only on its way out. */
+#define STATE_LIST(X)                                                                                        \
+    X(STARTING) /* the supervisor has the order, or is about to be sent away without one */                  \
+    X(RUNNING)                                                                                               \
+    X(ENDED)   /* nothing of the tree lives; its figures and logs are kept */                                \
+    X(REFUSED) /* there never was a tree */
+#define EVENT_LIST(X)                                                                                        \
+    X(STARTED) /* what the supervisor says */                                                                \
+    X(REFUSED)                                                                                               \
+    X(EXITED)                                                                                                \
+    X(UNSENT) /* it could not be given its order */                                                          \
+    X(GONE)   /* it has left or was killed */
+enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
+enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 struct proc {
     struct proc *next;
     struct process_set *set;
     uint32_t number;
-    enum proc_state state;
-    bool retired; /* its supervisor is gone and the handles are closed */
+    enum state state;
     struct supervised *supervised;
     process_start_cb *start_cb; /* NULL once it ran */
     void *start_arg;
@@ -39,7 +52,27 @@ struct proc {
     uint64_t own_cpu_ns;
 };
 
-enum set_state { SET_OPEN, SET_LOST, SET_DEAD, SET_CLOSING, SET_CLOSED };
+/* Of all trees of the job. */
+#define SET_STATE_LIST(X)                                                                                    \
+    X(OPEN)                                                                                                  \
+    X(LOST) /* a supervisor was killed: the other trees are being ended */                                   \
+    X(DEAD) /* they have ended, and the owner was told */                                                    \
+    X(CLOSING)                                                                                               \
+    X(CLOSED)
+#define SET_EVENT_LIST(X)                                                                                    \
+    X(LOSE)  /* a supervisor was killed */                                                                   \
+    X(EMPTY) /* nothing of the job lives; a closing set has no open handle either */                         \
+    X(CLOSE)
+enum set_state {
+#define X(name) SET_##name,
+    SET_STATE_LIST(X) SET_STATE_COUNT
+#undef X
+};
+enum set_event {
+#define X(name) SET_EVENT_##name,
+    SET_EVENT_LIST(X) SET_EVENT_COUNT
+#undef X
+};
 
 struct process_set {
     uv_loop_t *loop;
@@ -60,7 +93,7 @@ struct process_set {
     void *close_arg;
 };
 
-static void settle(struct process_set *set);
+static void check_empty(struct process_set *set);
 
 static uint64_t boot_now_ns(void)
 {
@@ -72,7 +105,7 @@ static uint64_t boot_now_ns(void)
 static struct proc *find(struct process_set *set, uint32_t number)
 {
     for (struct proc *p = set->procs; p != NULL; p = p->next) {
-        if (p->number == number && p->state != PROC_REFUSED)
+        if (p->number == number && p->state != STATE_REFUSED)
             return p;
     }
     return NULL;
@@ -93,8 +126,8 @@ static void forget_old(struct process_set *set)
     size_t kept = 0;
     for (struct proc **slot = &set->procs; *slot != NULL;) {
         struct proc *p = *slot;
-        kept += p->state == PROC_ENDED;
-        if (!p->retired || (p->state == PROC_ENDED && kept <= PROCESS_KEPT_MAX)) {
+        kept += p->state == STATE_ENDED;
+        if (p->supervised != NULL || (p->state == STATE_ENDED && kept <= PROCESS_KEPT_MAX)) {
             slot = &p->next;
             continue;
         }
@@ -107,6 +140,94 @@ static void forget_old(struct process_set *set)
 
 /* ---- one tree, in the order of its life ---------------------------------------------------------- */
 
+static enum state do_start(struct proc *p, const struct supervisor_msg *m)
+{
+    struct err_detail d;
+    if (!m->in_leaf) {
+        free(p->leaf);
+        p->leaf = NULL;
+    }
+    struct usage_options options = {
+        .proc_root = "/proc", .leaf = p->leaf, .reaper = supervised_pid(p->supervised)};
+    if (usage_new(&options, &p->usage, &d) != ERR_OK) {
+        /* The tree may have ended already, its leaf with it: the account comes with the exit. */
+        log_debug("tree_counters", "label=\"%s\" why=\"%s\"", p->label, d.text);
+    }
+    return STATE_RUNNING;
+}
+
+static enum state do_refuse(struct proc *p, const struct supervisor_msg *m)
+{
+    (void)p;
+    (void)m;
+    return STATE_REFUSED;
+}
+
+static enum state do_send_away(struct proc *p, const struct supervisor_msg *m)
+{
+    (void)m;
+    supervised_cut(p->supervised);
+    if (p->leaf != NULL)
+        (void)rmdir(p->leaf);
+    return STATE_REFUSED;
+}
+
+static enum state do_end(struct proc *p, const struct supervisor_msg *m)
+{
+    (void)m;
+    usage_free(p->usage);
+    p->usage = NULL;
+    p->last = (struct process_usage){.cpu_ns = p->last.cpu_ns};
+    return STATE_ENDED;
+}
+
+static enum state do_take_account(struct proc *p, const struct supervisor_msg *m)
+{
+    p->files.log_lost_bytes = m->log_lost_bytes;
+    p->files.out_lost_bytes = m->out_lost_bytes;
+    p->own_cpu_ns = m->own_cpu_ns;
+    if (m->cpu_ns > p->last.cpu_ns)
+        p->last.cpu_ns = m->cpu_ns;
+    return do_end(p, m);
+}
+
+static enum state keep(struct proc *p, const struct supervisor_msg *m)
+{
+    (void)m;
+    return p->state;
+}
+
+/* What each event does in each state; a supervisor that says what has no cell is not listened to. */
+static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct proc *, const struct supervisor_msg *) = {
+    [STATE_STARTING] = {[EVENT_STARTED] = do_start,
+                        [EVENT_REFUSED] = do_refuse,
+                        [EVENT_UNSENT] = do_send_away,
+                        [EVENT_GONE] = do_refuse},
+    [STATE_RUNNING] = {[EVENT_EXITED] = do_take_account, [EVENT_GONE] = do_end},
+    [STATE_ENDED] = {[EVENT_GONE] = keep},
+    [STATE_REFUSED] = {[EVENT_GONE] = keep},
+};
+
+bool process_permits(unsigned state, unsigned event)
+{
+    return state < STATE_COUNT && event < EVENT_COUNT && table[state][event] != NULL;
+}
+
+/* False when the event means nothing in this state. */
+static bool handle(struct proc *p, enum event event, const struct supervisor_msg *m)
+{
+    static const char *const states[] = {STATE_LIST(MACHINE_NAME)};
+    enum state from = p->state;
+    if (!process_permits(from, event)) {
+        log_error("supervisor_garbage", "label=\"%s\" state=%s event=%d", p->label, states[from], (int)event);
+        return false;
+    }
+    p->state = table[from][event](p, m);
+    if (p->state != from)
+        log_debug("tree_state", "label=\"%s\" from=%s to=%s", p->label, states[from], states[p->state]);
+    return true;
+}
+
 static void answer_start(struct proc *p, enum err e, const struct supervisor_msg *m,
                          const struct err_detail *d)
 {
@@ -116,75 +237,50 @@ static void answer_start(struct proc *p, enum err e, const struct supervisor_msg
         cb(p->start_arg, e, m != NULL ? m->pid : -1, m != NULL ? m->spawned_at_ns : 0, d);
 }
 
-static void on_started(struct proc *p, const struct supervisor_msg *m)
+static void tell_refused(struct proc *p, const struct supervisor_msg *m)
 {
     struct err_detail d;
-    if (!m->in_leaf) {
-        free(p->leaf);
-        p->leaf = NULL;
-    }
-    p->state = PROC_RUNNING;
-    struct usage_options options = {
-        .proc_root = "/proc", .leaf = p->leaf, .reaper = supervised_pid(p->supervised)};
-    if (usage_new(&options, &p->usage, &d) != ERR_OK) {
-        /* The tree may have ended already, its leaf with it: the account comes with the exit. */
-        log_debug("tree_counters", "label=\"%s\" why=\"%s\"", p->label, d.text);
-    }
-    if (p->set->state != SET_CLOSING)
-        answer_start(p, ERR_OK, m, NULL);
+    enum err e = err_set(&d, m->error, "%s", m->text);
+    answer_start(p, e, NULL, &d);
 }
 
-static void on_refused(struct proc *p, const struct supervisor_msg *m)
+static void tell_exited(struct proc *p, const struct supervisor_msg *m)
 {
-    struct err_detail d;
-    p->state = PROC_REFUSED;
-    if (p->set->state != SET_CLOSING)
-        answer_start(p, m->error, NULL, (err_set(&d, m->error, "%s", m->text), &d));
-}
-
-static void on_exited(struct proc *p, const struct supervisor_msg *m)
-{
-    struct process_set *set = p->set;
-    struct process_exit exit = {
+    const struct process_exit exit = {
         .status = m->status,
         .signal = m->signal,
         .asked = m->asked,
         .lapsed = m->lapsed,
         .left_behind = m->left_behind,
     };
-    p->files.log_lost_bytes = m->log_lost_bytes;
-    p->files.out_lost_bytes = m->out_lost_bytes;
-    p->state = PROC_ENDED;
-    usage_free(p->usage);
-    p->usage = NULL;
-    if (m->cpu_ns > p->last.cpu_ns)
-        p->last.cpu_ns = m->cpu_ns;
-    p->last = (struct process_usage){.cpu_ns = p->last.cpu_ns};
-    p->own_cpu_ns = m->own_cpu_ns;
-    if (set->state != SET_CLOSING)
-        set->handlers.on_exit(set->handlers.arg, p->number, &exit);
+    p->set->handlers.on_exit(p->set->handlers.arg, p->number, &exit);
 }
 
+/* The owner hears of it when the tree has its new state; of a set that closes it hears only the end. */
 static void on_message(void *arg, const struct supervisor_msg *m)
 {
     struct proc *p = arg;
     struct process_set *set = p->set;
+    bool tell = set->state != SET_CLOSING;
     switch (m->type) {
     case SUPERVISOR_STARTED:
-        on_started(p, m);
+        if (handle(p, EVENT_STARTED, m) && tell)
+            answer_start(p, ERR_OK, m, NULL);
         break;
     case SUPERVISOR_REFUSED:
-        on_refused(p, m);
+        if (handle(p, EVENT_REFUSED, m) && tell)
+            tell_refused(p, m);
+        break;
+    case SUPERVISOR_EXITED:
+        if (handle(p, EVENT_EXITED, m) && tell)
+            tell_exited(p, m);
         break;
     case SUPERVISOR_LINE:
-        if (set->state != SET_CLOSING)
+        if (tell)
             set->handlers.on_line(set->handlers.arg, p->number, m->text);
         break;
     case SUPERVISOR_NOTE:
         log_warn("supervisor", "job=\"%s\" label=\"%s\" says=\"%s\"", set->job, p->label, m->text);
-        break;
-    case SUPERVISOR_EXITED:
-        on_exited(p, m);
         break;
     case SUPERVISOR_START:
     case SUPERVISOR_STOP:
@@ -196,10 +292,9 @@ static void on_message(void *arg, const struct supervisor_msg *m)
 
 static void on_retired(void *arg)
 {
-    struct proc *p = arg;
-    p->retired = true;
-    p->set->open--;
-    settle(p->set);
+    struct process_set *set = arg;
+    set->open--;
+    check_empty(set);
 }
 
 static void cut_all(struct process_set *set)
@@ -207,24 +302,25 @@ static void cut_all(struct process_set *set)
     for (struct proc *p = set->procs; p != NULL; p = p->next) {
         if (p->supervised == NULL)
             continue;
-        if (p->state == PROC_ENDED || p->state == PROC_REFUSED) /* on its way out */
+        if (p->state == STATE_ENDED || p->state == STATE_REFUSED) /* on its way out */
             supervised_expect(p->supervised, 0);
         else
             supervised_cut(p->supervised);
     }
 }
 
+static void set_handle(struct process_set *set, enum set_event event);
+
 /* Its orphans are ours now, this process being a subreaper too. */
 static void lose(struct process_set *set, struct proc *p, const char *how)
 {
     log_error("supervisor_lost", "job=\"%s\" label=\"%s\" why=\"%s\"", set->job, p->label, how);
     set->sweeping = true;
-    if (set->state == SET_OPEN) {
-        set->state = SET_LOST;
+    if (set->state == SET_OPEN)
         snprintf(set->why, sizeof set->why, "'%s': %s", p->label, how);
-    }
     if (p->leaf != NULL)
         cgroup_leaf_kill(p->leaf);
+    set_handle(set, SET_EVENT_LOSE);
     cut_all(set);
 }
 
@@ -233,22 +329,18 @@ static void on_gone(void *arg, const char *how)
     struct proc *p = arg;
     struct process_set *set = p->set;
     struct err_detail d;
-    bool reported = p->state == PROC_ENDED || p->state == PROC_REFUSED;
     /* One that never got its order leaves without a report, with nothing started. */
-    if (how != NULL || (!reported && p->state != PROC_STARTING))
-        lose(set, p, how != NULL ? how : "the supervisor left without a report");
+    if (how == NULL && p->state == STATE_RUNNING)
+        how = "the supervisor left without a report";
+    if (how != NULL)
+        lose(set, p, how);
+    (void)handle(p, EVENT_GONE, NULL);
     set->alive--;
-    supervised_close(&p->supervised, on_retired, p);
-    if (!reported) {
-        p->state = p->start_cb != NULL ? PROC_REFUSED : PROC_ENDED;
-        usage_free(p->usage);
-        p->usage = NULL;
-        p->last = (struct process_usage){.cpu_ns = p->last.cpu_ns};
-    }
+    supervised_close(&p->supervised, on_retired, set);
     enum err e = set->state == SET_CLOSING ? ERR_CANCELLED : ERR_CLOSED;
     (void)err_set(&d, e, "cannot run '%s': %s", p->label, how != NULL ? how : "the job ends");
     answer_start(p, e, NULL, &d);
-    settle(set);
+    check_empty(set);
 }
 
 /* ---- one set ------------------------------------------------------------------------------------- */
@@ -280,7 +372,7 @@ static void on_sweep(uv_timer_t *timer)
     bool empty = leaves_empty(set);
     if (!strays && empty)
         set->sweeping = false;
-    settle(set);
+    check_empty(set);
 }
 
 static void on_sweep_closed(uv_handle_t *handle)
@@ -300,23 +392,71 @@ static void on_sweep_closed(uv_handle_t *handle)
     cb(arg);
 }
 
-/* After anything that ends: is it the end of a loss, or of the set? */
-static void settle(struct process_set *set)
+static enum set_state do_lose(struct process_set *set)
+{
+    (void)set;
+    return SET_LOST;
+}
+
+static enum set_state do_die(struct process_set *set)
+{
+    (void)set;
+    return SET_DEAD;
+}
+
+static enum set_state do_end_all(struct process_set *set)
+{
+    cut_all(set);
+    return SET_CLOSING;
+}
+
+static enum set_state do_close(struct process_set *set)
+{
+    uv_close((uv_handle_t *)&set->sweep, on_sweep_closed);
+    return SET_CLOSED;
+}
+
+static enum set_state keep_set(struct process_set *set)
+{
+    return set->state;
+}
+
+/* An empty cell cannot happen: only our own callbacks could bring it. */
+static enum set_state (*const set_table[SET_STATE_COUNT][SET_EVENT_COUNT])(struct process_set *) = {
+    [SET_OPEN] = {[SET_EVENT_LOSE] = do_lose, [SET_EVENT_EMPTY] = keep_set, [SET_EVENT_CLOSE] = do_end_all},
+    [SET_LOST] = {[SET_EVENT_LOSE] = keep_set, [SET_EVENT_EMPTY] = do_die, [SET_EVENT_CLOSE] = do_end_all},
+    [SET_DEAD] = {[SET_EVENT_EMPTY] = keep_set, [SET_EVENT_CLOSE] = do_end_all},
+    [SET_CLOSING] = {[SET_EVENT_LOSE] = keep_set, [SET_EVENT_EMPTY] = do_close},
+};
+
+bool process_set_permits(unsigned state, unsigned event)
+{
+    return state < SET_STATE_COUNT && event < SET_EVENT_COUNT && set_table[state][event] != NULL;
+}
+
+static void set_handle(struct process_set *set, enum set_event event)
+{
+    static const char *const states[] = {SET_STATE_LIST(MACHINE_NAME)};
+    enum set_state from = set->state;
+    must(process_set_permits(from, event));
+    set->state = set_table[from][event](set);
+    if (set->state != from)
+        log_debug("trees_state", "job=\"%s\" from=%s to=%s", set->job, states[from], states[set->state]);
+}
+
+/* After anything that ends: if strays may be left it looks for them first. */
+static void check_empty(struct process_set *set)
 {
     if (set->sweeping) {
         must(uv_timer_start(&set->sweep, on_sweep, SWEEP_MS, 0) == 0);
         return;
     }
-    if (set->alive > 0)
+    if (set->alive > 0 || (set->state == SET_CLOSING && set->open > 0))
         return;
-    if (set->state == SET_LOST) {
-        set->state = SET_DEAD;
+    bool lost = set->state == SET_LOST;
+    set_handle(set, SET_EVENT_EMPTY);
+    if (lost)
         set->handlers.on_lost(set->handlers.arg, set->why);
-    }
-    if (set->state == SET_CLOSING && set->open == 0) {
-        set->state = SET_CLOSED;
-        uv_close((uv_handle_t *)&set->sweep, on_sweep_closed);
-    }
 }
 
 void process_clean_stale(void)
@@ -380,11 +520,10 @@ void process_set_close(struct process_set **slot, void (*cb)(void *arg), void *a
 {
     struct process_set *set = *slot;
     *slot = NULL;
-    set->state = SET_CLOSING;
     set->close_cb = cb;
     set->close_arg = arg;
-    cut_all(set);
-    settle(set);
+    set_handle(set, SET_EVENT_CLOSE);
+    check_empty(set);
 }
 
 void process_set_renew(struct process_set *set, uint64_t lease_ns)
@@ -495,10 +634,7 @@ enum err process_start(struct process_set *set, const struct process_spec *spec,
     set->open++;
     e = send_start(p, spec, d);
     if (e != ERR_OK) {
-        p->state = PROC_REFUSED;
-        supervised_cut(p->supervised);
-        if (p->leaf != NULL)
-            (void)rmdir(p->leaf);
+        (void)handle(p, EVENT_UNSENT, NULL);
         return e;
     }
     p->start_cb = cb;
@@ -509,7 +645,7 @@ enum err process_start(struct process_set *set, const struct process_spec *spec,
 void process_stop(struct process_set *set, uint32_t proc)
 {
     struct proc *p = find(set, proc);
-    if (p == NULL || p->supervised == NULL || p->state == PROC_ENDED)
+    if (p == NULL || p->supervised == NULL || p->state == STATE_ENDED)
         return;
     supervised_stop(p->supervised, p->grace_ns);
 }
@@ -522,7 +658,7 @@ enum err process_usage(struct process_set *set, uint32_t proc, struct process_us
     struct usage_reading r = {0};
     if (p == NULL)
         return ERR_NOT_FOUND;
-    p->last.alive = p->state != PROC_ENDED;
+    p->last.alive = p->state != STATE_ENDED;
     if (p->usage != NULL && usage_read(p->usage, &r, NULL) == ERR_OK) {
         p->last.cpu_ns = r.cpu_ns;
         p->last.rss_bytes = r.rss_bytes;

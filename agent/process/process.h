@@ -78,8 +78,7 @@ struct process_spec {
 
 /* Starts it. ERR_TIMEOUT when the lease has run out, ERR_CLOSED after on_lost, ERR_EXISTS for a number in
  * use, ERR_TOO_BIG over a limit; `cb` does not run then. Else `cb` runs once: with the pid, or with why it
- * cannot be (no such program, no such directory,
- * ...). */
+ * cannot be (no such program, no such directory, ...). */
 typedef void process_start_cb(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns,
                               const struct err_detail *d);
 NODISCARD enum err process_start(struct process_set *set, const struct process_spec *spec,
@@ -109,5 +108,9 @@ uint64_t process_set_own_cpu_ns(struct process_set *set);
 char *process_read_log(struct process_set *set, uint32_t proc, size_t *len, uint64_t *dropped_bytes);
 char *process_read_log_tail(struct process_set *set, uint32_t proc, size_t lines_max);
 char *process_take_output(struct process_set *set, uint32_t proc, size_t *len, bool *truncated);
+
+/* For the test of every pair, see common/machine.h: one tree, and all of them. */
+bool process_permits(unsigned state, unsigned event);
+bool process_set_permits(unsigned state, unsigned event);
 
 #endif

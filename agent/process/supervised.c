@@ -28,7 +28,6 @@ struct supervised {
     int pid_fd;
     int socket_fd;
     bool gone;
-    bool expecting;
     uv_poll_t on_pid;
     uv_poll_t on_socket;
     uv_timer_t on_silence;
@@ -52,7 +51,8 @@ static bool take_message(struct supervised *s)
             uv_poll_stop(&s->on_socket); /* its end is what counts, and that comes through the pidfd */
         return false;
     }
-    if (s->expecting && uv_timer_get_due_in(&s->on_silence) < SUPERVISED_SILENCE_MAX_MS)
+    if (uv_is_active((uv_handle_t *)&s->on_silence) &&
+        uv_timer_get_due_in(&s->on_silence) < SUPERVISED_SILENCE_MAX_MS)
         supervised_expect(s, 0);
     if (supervisor_msg_decode(data, (size_t)n, &m) != ERR_OK) {
         log_error("supervisor_garbage", "pid=%d", (int)s->pid);
@@ -251,7 +251,6 @@ void supervised_expect(struct supervised *s, uint64_t ms)
 {
     if (s->gone)
         return;
-    s->expecting = true;
     must(uv_timer_start(&s->on_silence, on_silence, ms + SUPERVISED_SILENCE_MAX_MS, 0) == 0);
 }
 
