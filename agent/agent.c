@@ -73,7 +73,7 @@ static void on_task_event(void *arg, const struct msg_event *event)
     uplink_emit(a->uplink, event);
 }
 
-/* ---- the lease ----------------------------------------------------------------------------------- */
+/* ---- the lease ------------------------------------------------------------------------------------ */
 
 static void on_lease_timer(uv_timer_t *timer)
 {
@@ -101,7 +101,7 @@ static void on_renew(void *arg, uint64_t sent_at_ns, uint64_t lease_ns)
     lease_timer_start(a);
 }
 
-/* ---- actions: one for each cell of the table ----------------------------------------------------- */
+/* ---- actions: one for each cell of the table ------------------------------------------------------ */
 
 static enum state do_open(struct agent *a, const struct msg_command *c)
 {
@@ -251,7 +251,7 @@ static enum state ignore(struct agent *a, const struct msg_command *c)
     return a->state;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------ */
 
 /* What each event does in each state; an empty cell cannot happen: only our own timers and callbacks could
  * bring it. */
@@ -328,7 +328,7 @@ static void on_final(void *arg, enum err e, const char *why)
         a->on_final(a->arg, e, why);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 enum err agent_new(const struct agent_options *options, struct agent **out, struct err_detail *d)
 {

@@ -39,7 +39,7 @@ struct parts { /* what one agent is made of */
     int lock_fd;
 };
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------------- */
 
 static void on_agent_closed(void *arg)
 {
@@ -81,7 +81,7 @@ static void on_final(void *arg, enum err e, const char *why)
     end(r, why);
 }
 
-/* ---- the leash: standard input, held by who started us ------------------------------------------- */
+/* ---- the leash: standard input, held by who started us -------------------------------------------- */
 
 static void on_leash(uv_poll_t *handle, int status, int events)
 {
@@ -105,7 +105,7 @@ static enum err leash_start(struct run *r, struct err_detail *d)
     return ERR_OK;
 }
 
-/* ---- parts --------------------------------------------------------------------------------------- */
+/* ---- parts ---------------------------------------------------------------------------------------- */
 
 static enum err parts_name(const struct invocation *o, struct parts *p, struct err_detail *d)
 {
@@ -163,7 +163,7 @@ static void parts_fini(struct parts *p)
     free(p->controller);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------- */
+/* ---- the run -------------------------------------------------------------------------------------- */
 
 static enum err run_start(struct run *r, const struct invocation *o, const struct parts *p,
                           struct err_detail *d)

@@ -42,7 +42,7 @@ static enum err write_file(const char *dir, const char *name, const char *text)
     return e;
 }
 
-/* ---- where leaves go ----------------------------------------------------------------------------- */
+/* ---- where leaves go ------------------------------------------------------------------------------ */
 
 static bool is_octal(char c)
 {
@@ -132,7 +132,7 @@ out:
     return e;
 }
 
-/* ---- leaves -------------------------------------------------------------------------------------- */
+/* ---- leaves --------------------------------------------------------------------------------------- */
 
 /* A process is known by its number and start; a number only means something in its pid namespace. */
 static uint64_t pid_namespace(void)
@@ -314,7 +314,7 @@ size_t cgroup_clean_stale(const char *parent)
     return found;
 }
 
-/* ---- counters ------------------------------------------------------------------------------------ */
+/* ---- counters ------------------------------------------------------------------------------------- */
 
 struct cgroup_counters {
     int cpu_fd;

@@ -109,8 +109,7 @@ char *process_read_log(struct process_set *set, uint32_t proc, size_t *len, uint
 char *process_read_log_tail(struct process_set *set, uint32_t proc, size_t lines_max);
 char *process_take_output(struct process_set *set, uint32_t proc, size_t *len, bool *truncated);
 
-/* For the test of every pair, see common/machine.h: one tree, and all of them. */
+/* For the test of every pair, see common/machine.h. */
 bool process_permits(unsigned state, unsigned event);
-bool process_set_permits(unsigned state, unsigned event);
 
 #endif

@@ -25,7 +25,7 @@ struct failure {
     int errnum;
 };
 
-/* ---- in the child -------------------------------------------------------------------------------- */
+/* ---- in the child --------------------------------------------------------------------------------- */
 
 NORETURN static void fail(int fd, enum stage stage)
 {
@@ -118,7 +118,7 @@ NORETURN static void run_child(const struct spawn_options *o, pid_t parent, int 
     fail(failure_fd, STAGE_PROGRAM);
 }
 
-/* ---- in the parent ------------------------------------------------------------------------------- */
+/* ---- in the parent -------------------------------------------------------------------------------- */
 
 /* Born inside, nothing of it runs uncounted, and the kernel need not stop the world to move it. */
 static pid_t fork_into(const char *leaf)

@@ -36,7 +36,7 @@ struct supervised {
     void *close_arg;
 };
 
-/* ---- messages in --------------------------------------------------------------------------------- */
+/* ---- messages in ---------------------------------------------------------------------------------- */
 
 /* False when there is none now, or none ever. */
 static bool take_message(struct supervised *s)
@@ -115,7 +115,7 @@ static void on_silence(uv_timer_t *handle)
     (void)kill(s->pid, SIGKILL);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 /* Away from our terminal and our signals, with nothing of ours open but the socket and stderr. */
 static int spawn_self(pid_t *pid, int socket_fd)
@@ -210,7 +210,7 @@ void supervised_close(struct supervised **slot, void (*cb)(void *arg), void *arg
     uv_close((uv_handle_t *)&s->on_silence, on_closed);
 }
 
-/* ---- messages out -------------------------------------------------------------------------------- */
+/* ---- messages out --------------------------------------------------------------------------------- */
 
 enum err supervised_send(struct supervised *s, const struct supervisor_msg *m)
 {

@@ -75,7 +75,7 @@ struct supervisor {
     uint32_t left_behind;
 };
 
-/* ---- talking to the agent ------------------------------------------------------------------------ */
+/* ---- talking to the agent ------------------------------------------------------------------------- */
 
 static void flush_queue(struct supervisor *s)
 {
@@ -148,7 +148,7 @@ static uint64_t tree_cpu_ns(const struct supervisor *s)
     return time_ns(&usage.ru_utime) + time_ns(&usage.ru_stime);
 }
 
-/* ---- killing ------------------------------------------------------------------------------------- */
+/* ---- killing -------------------------------------------------------------------------------------- */
 
 static void kill_pass(struct supervisor *s)
 {
@@ -167,7 +167,7 @@ static void kill_pass(struct supervisor *s)
     }
 }
 
-/* ---- states -------------------------------------------------------------------------------------- */
+/* ---- states --------------------------------------------------------------------------------------- */
 
 static enum state do_stop(struct supervisor *s)
 {
@@ -272,7 +272,7 @@ static void handle(struct supervisor *s, enum event event)
     s->state = table[s->state][event](s);
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------------- */
 
 static void set_lease(struct supervisor *s, uint64_t until_ns)
 {
@@ -406,7 +406,7 @@ static void on_lease(struct supervisor *s)
     handle(s, EVENT_CUT);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 static void run(struct supervisor *s)
 {

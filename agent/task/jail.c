@@ -120,7 +120,7 @@ void jail_remove(int root_fd, const char *path)
     }
 }
 
-/* ---- whole directories of ours ------------------------------------------------------------------- */
+/* ---- whole directories of ours -------------------------------------------------------------------- */
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 static void task_free(struct task *t)
 {
@@ -135,7 +135,7 @@ void task_renew(struct task *t, uint64_t lease_ns)
     process_set_renew(t->set, lease_ns);
 }
 
-/* ---- CHECK --------------------------------------------------------------------------------------- */
+/* ---- CHECK ---------------------------------------------------------------------------------------- */
 
 static void on_checked(void *arg, enum err e, const struct msg_checked *result)
 {
@@ -172,7 +172,7 @@ static void handle_check(struct task *t, const struct msg_command *command)
     task_hold(t);
 }
 
-/* ---- SAMPLE -------------------------------------------------------------------------------------- */
+/* ---- SAMPLE --------------------------------------------------------------------------------------- */
 
 static enum err read_procs(struct task *t, const struct msg_sample *sample, struct msg_sampled *out,
                            struct err_detail *d)
@@ -215,7 +215,7 @@ static void handle_sample(struct task *t, const struct msg_command *command)
     task_emit(t, &event);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------ */
+/* ---- commands ------------------------------------------------------------------------------------- */
 
 static void handle_start(struct task *t, const struct msg_command *command)
 {

@@ -6,7 +6,7 @@
 
 #define LOG_TAIL_LINES 20u
 
-/* ---- holds --------------------------------------------------------------------------------------- */
+/* ---- holds ---------------------------------------------------------------------------------------- */
 
 void task_hold(struct task *t)
 {
@@ -20,7 +20,7 @@ void task_release(struct task *t)
         t->on_unheld(t);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------- */
+/* ---- answers -------------------------------------------------------------------------------------- */
 
 void task_emit(struct task *t, struct msg_event *event)
 {
@@ -110,7 +110,7 @@ void task_emit_exited(struct task *t, uint64_t answers, uint32_t proc, const str
     free(tail);
 }
 
-/* ---- STOPs that wait for an end ------------------------------------------------------------------ */
+/* ---- STOPs that wait for an end ------------------------------------------------------------------- */
 
 void task_stops_add(struct task_stops *s, uint64_t command)
 {

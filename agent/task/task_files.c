@@ -126,7 +126,7 @@ void task_files_cancel(struct task *t)
     }
 }
 
-/* ---- what earlier jobs left ---------------------------------------------------------------------- */
+/* ---- what earlier jobs left ----------------------------------------------------------------------- */
 
 struct cleaning {
     struct task *task;

@@ -58,7 +58,7 @@ struct task {
 /* Process numbers from here up are the agent's own (version runs). */
 #define TASK_OWN_PROCS UINT32_C(0xffff0000)
 
-/* ---- task_answer.c ------------------------------------------------------------------------------- */
+/* ---- task_answer.c -------------------------------------------------------------------------------- */
 
 /* Something asynchronous of ours has begun or ended. */
 void task_hold(struct task *t);
@@ -90,7 +90,7 @@ void task_stops_exited(struct task *t, struct task_stops *s, uint32_t proc, cons
 void task_stops_refuse(struct task *t, struct task_stops *s, const char *text);
 void task_stops_fini(struct task_stops *s);
 
-/* ---- task_proc.c --------------------------------------------------------------------------------- */
+/* ---- task_proc.c ---------------------------------------------------------------------------------- */
 
 void task_proc_start(struct task *t, const struct msg_command *command);
 void task_proc_stop(struct task *t, const struct msg_command *command);
@@ -108,7 +108,7 @@ void task_proc_free_all(struct task *t);
 bool task_proc_permits(unsigned state, unsigned event);
 bool task_load_permits(unsigned state, unsigned event);
 
-/* ---- task_load.c --------------------------------------------------------------------------------- */
+/* ---- task_load.c ---------------------------------------------------------------------------------- */
 
 void task_load_start(struct task *t, const struct msg_command *command);
 bool task_load_is(const struct task *t, uint32_t proc);
@@ -118,7 +118,7 @@ bool task_load_exited(struct task *t, uint32_t proc, const struct process_exit *
 void task_load_line(struct task *t, uint32_t proc, const char *line);
 void task_load_lost(struct task *t, enum err code, const char *why);
 
-/* ---- task_files.c -------------------------------------------------------------------------------- */
+/* ---- task_files.c --------------------------------------------------------------------------------- */
 
 /* FILES, CHUNK, and START while one of those is at work; `command` is copied. */
 void task_files_push(struct task *t, const struct msg_command *command);

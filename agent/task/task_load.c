@@ -120,7 +120,7 @@ static void set_deadline(struct task_load *l, uint64_t length_ns)
     uv_timer_start(&l->deadline, on_deadline, length_ns / NS_PER_MS + 1, 0);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------- */
+/* ---- the run -------------------------------------------------------------------------------------- */
 
 /* The generator's own callbacks come only while it is the task's load: a number is used once. */
 static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns, const struct err_detail *d)
@@ -198,7 +198,7 @@ static enum state do_begin(struct task_load *l)
     return l->task->generator == NULL ? begin_proof(l) : begin_load(l);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------------- */
 
 static enum state do_refuse(struct task_load *l)
 {
@@ -304,7 +304,7 @@ static enum state do_take_result(struct task_load *l)
     return e == ERR_OK ? end_exited(l) : end_exited_failed(l, e, &d);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------ */
 
 /* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct task_load *) = {
@@ -345,7 +345,7 @@ static void handle(struct task_load *l, enum event event)
                   states[l->state]);
 }
 
-/* ---- commands and events ------------------------------------------------------------------------- */
+/* ---- commands and events -------------------------------------------------------------------------- */
 
 static enum err check_command(const struct task *t, const struct msg_load *load, struct err_detail *d)
 {

@@ -69,7 +69,7 @@ static uint64_t take_start(struct task_proc *p)
     return number;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------------- */
 
 static void on_timer_closed(uv_handle_t *handle)
 {
@@ -123,7 +123,7 @@ static enum state do_lose(struct task_proc *p)
     return STATE_ENDED;
 }
 
-/* ---- START --------------------------------------------------------------------------------------- */
+/* ---- START ---------------------------------------------------------------------------------------- */
 
 static void on_probed(void *arg, enum err e, uint64_t startup_ns, const struct err_detail *d)
 {
@@ -226,7 +226,7 @@ static enum state do_refuse(struct task_proc *p)
     return STATE_ENDED;
 }
 
-/* ---- STOP ---------------------------------------------------------------------------------------- */
+/* ---- STOP ----------------------------------------------------------------------------------------- */
 
 static enum state do_recall(struct task_proc *p)
 {
@@ -251,7 +251,7 @@ static enum state keep(struct task_proc *p)
     return p->state;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------ */
 
 /* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct task_proc *) = {
@@ -296,7 +296,7 @@ static void handle(struct task_proc *p, enum event event)
                   p->label, states[from], events[event], states[p->state]);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------ */
+/* ---- commands ------------------------------------------------------------------------------------- */
 
 static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns, const struct err_detail *d)
 {

@@ -91,7 +91,7 @@ const char *workspace_dir(const struct workspace *w)
     return w->tree_dir;
 }
 
-/* ---- the list ------------------------------------------------------------------------------------ */
+/* ---- the list ------------------------------------------------------------------------------------- */
 
 static int compare_paths(const void *a, const void *b)
 {
@@ -170,7 +170,7 @@ static enum err check_list(const struct msg_files *files, struct err_detail *d)
     return e;
 }
 
-/* ---- the record: one path a line ----------------------------------------------------------------- */
+/* ---- the record: one path a line ------------------------------------------------------------------ */
 
 /* NULL when there is none. */
 static char *read_record(const struct workspace *w)
@@ -217,7 +217,7 @@ static void remove_dropped(const struct workspace *w)
     free(by_path);
 }
 
-/* ---- contents ------------------------------------------------------------------------------------ */
+/* ---- contents ------------------------------------------------------------------------------------- */
 
 /* What the list still needs, each hash once, in the order of hashes; and room for it. */
 static enum err find_missing(struct workspace *w, struct msg_files_missing *missing, struct err_detail *d)

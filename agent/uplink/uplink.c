@@ -81,7 +81,7 @@ static void drop_silent(struct uplink *u, const char *what)
     link_client_redial(u->client, why);
 }
 
-/* ---- the poll: commands come, the lease is renewed ----------------------------------------------- */
+/* ---- the poll: commands come, the lease is renewed ------------------------------------------------ */
 
 static void poll_send(struct uplink *u);
 
@@ -157,7 +157,7 @@ static void poll_send(struct uplink *u)
     }
 }
 
-/* ---- the push: events go, acknowledgements come -------------------------------------------------- */
+/* ---- the push: events go, acknowledgements come --------------------------------------------------- */
 
 static void on_push_timer(uv_timer_t *timer)
 {
@@ -206,7 +206,7 @@ static bool push_send(struct uplink *u)
     return e == ERR_OK;
 }
 
-/* ---- states -------------------------------------------------------------------------------------- */
+/* ---- states --------------------------------------------------------------------------------------- */
 
 static enum state do_push(struct uplink *u)
 {
@@ -344,7 +344,7 @@ static void handle(struct uplink *u, enum event event)
         log_debug("uplink_state", "from=%s event=%s to=%s", states[from], events[event], states[u->state]);
 }
 
-/* ---- the session --------------------------------------------------------------------------------- */
+/* ---- the session ---------------------------------------------------------------------------------- */
 
 static void on_up(void *arg, const struct msg_welcome *welcome)
 {
@@ -374,7 +374,7 @@ static void on_down(void *arg, enum err e, const char *why, bool final)
         u->handlers.on_final(u->handlers.arg, e, why);
 }
 
-/* ---- what the agent says ------------------------------------------------------------------------- */
+/* ---- what the agent says -------------------------------------------------------------------------- */
 
 /* Must not wait for the next batch: somebody acts on it. */
 static bool is_urgent(const struct msg_event *event)
@@ -415,7 +415,7 @@ bool uplink_is_idle(const struct uplink *u)
     return outbox_is_empty(u->outbox);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 enum err uplink_new(const struct uplink_options *options, struct uplink **out, struct err_detail *d)
 {

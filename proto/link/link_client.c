@@ -40,7 +40,7 @@ struct link_client {
 static void dial(struct link_client *c);
 static void lose(struct link_client *c, enum err e, const char *why, bool final);
 
-/* ---- calls --------------------------------------------------------------------------------------- */
+/* ---- calls ---------------------------------------------------------------------------------------- */
 
 /* Tells the caller, once; the answer may be one it does not expect to free. */
 static void tell(struct attempt_call *call, enum err e, const struct msg *m, const struct err_detail *d)
@@ -125,7 +125,7 @@ enum err link_client_call(struct link_client *c, const struct msg *m, uint64_t t
     return busy < ATTEMPT_CALLS - 1 ? start_call(c, m, timeout_ns, cb, arg, NULL) : ERR_BUSY;
 }
 
-/* ---- losing a connection ------------------------------------------------------------------------- */
+/* ---- losing a connection -------------------------------------------------------------------------- */
 
 static void on_pause_over(uv_timer_t *timer)
 {
@@ -192,7 +192,7 @@ void link_client_redial(struct link_client *c, const char *why)
     uv_idle_start(&c->redial, on_redial);
 }
 
-/* ---- making a connection, in order --------------------------------------------------------------- */
+/* ---- making a connection, in order ---------------------------------------------------------------- */
 
 /* Some refusals would only be repeated: the wrong version, a revoked certificate, a name of another. */
 static bool is_final(enum err e)
@@ -288,7 +288,7 @@ static void dial(struct link_client *c)
         uv_timer_start(&c->timer, on_timeout, c->connect_timeout_ns / NS_PER_MS, 0);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 enum err link_client_new(const struct link_client_options *options, const struct msg_hello *hello,
                          struct link_client **out, struct err_detail *d)

@@ -1,7 +1,7 @@
 /* Every pair of state and event of every state machine of an agent: the tables once more, written down by
  * hand. What the filled cells do is shown by each module's own test, with real parts. */
 #include "agent/agent.h"
-#include "agent/process/process.h"
+#include "agent/process/tree.h"
 #include "agent/task/task_inner.h"
 #include "agent/uplink/uplink.h"
 
@@ -80,11 +80,11 @@ static void test_process(void **state)
     /* Started, Refused, Exited, Unsent, Gone */
     static const struct row rows[] = {
         {"starting", "SR.UG"}, {"running", "..E.G"}, {"ended", "....G"}, {"refused", "....G"}};
-    expect(process_permits, rows, ARRAY_LEN(rows));
+    expect(tree_permits, rows, ARRAY_LEN(rows));
     /* Lose, Empty, Close */
     static const struct row set_rows[] = {
         {"open", "LEC"}, {"lost", "LEC"}, {"dead", ".EC"}, {"closing", "LE."}, {"closed", "..."}};
-    expect(process_set_permits, set_rows, ARRAY_LEN(set_rows));
+    expect(process_permits, set_rows, ARRAY_LEN(set_rows));
 }
 
 int main(void)
