@@ -1,6 +1,7 @@
 #include "agent/probe/http_client.h"
 
 #include "common/clock.h"
+#include "common/machine.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
@@ -9,6 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#define STATE_LIST(X)                                                                                        \
+    X(NEW)                                                                                                   \
+    X(RESOLVING)                                                                                             \
+    X(CONNECTING)                                                                                            \
+    X(CLOSING) /* the socket that was refused; then the next address is tried */                             \
+    X(TALKING)                                                                                               \
+    X(ENDED) /* the result is known; the callback comes when libuv knows nothing of it any more */
+#define EVENT_LIST(X)                                                                                        \
+    X(BEGIN)                                                                                                 \
+    X(RESOLVED)                                                                                              \
+    X(CONNECTED)                                                                                             \
+    X(REFUSED) /* by this address; there is another */                                                       \
+    X(CLOSED)                                                                                                \
+    X(END) /* what is wanted came, or never will */
+enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
+enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 struct http_client {
     uv_loop_t *loop;
@@ -28,24 +46,24 @@ struct http_client {
     uv_connect_t connect;
     uv_write_t write;
     unsigned holds; /* handles and requests that libuv still knows; 0 = may be freed */
-    bool tcp_open;
-    struct addrinfo *found;      /* what the resolver gave, freed at the end */
-    const struct addrinfo *next; /* address to try when this one fails */
-    struct sockaddr_storage literal;
+    enum state state;
+    struct addrinfo *found;  /* what the resolver gave, freed at the end */
+    struct addrinfo literal; /* in its place where the host is an address */
+    struct sockaddr_storage literal_address;
+    const struct addrinfo *next; /* address to try; NULL: there is no other */
 
-    bool ended;
     struct http_client_result result;
     char read_buffer[64 * 1024];
 };
 
-static void try_address(struct http_client *c, const struct sockaddr *address);
+static void handle(struct http_client *c, enum event event);
 
 static void release(struct http_client *c)
 {
     must(c->holds > 0);
     if (--c->holds > 0)
         return;
-    must(c->ended);
+    must(c->state == STATE_ENDED);
     c->cb(c->arg, &c->result);
     if (c->found != NULL)
         uv_freeaddrinfo(c->found);
@@ -65,34 +83,44 @@ static void on_tcp_closed(uv_handle_t *handle)
     release(CONTAINER_OF((uv_tcp_t *)handle, struct http_client, tcp));
 }
 
-/* The one end of an exchange: the first call counts. `d` may be NULL when `e` is ERR_OK. */
-static void end(struct http_client *c, enum err e, const struct err_detail *d)
+/* `d` may be NULL when `e` is ERR_OK. */
+static void set_result(struct http_client *c, enum err e, const struct err_detail *d)
 {
-    if (c->ended)
-        return;
-    c->ended = true;
     c->result.e = e;
     if (d != NULL)
         c->result.d = *d;
     c->result.ended_at_ns = clock_now_ns();
     c->result.took_ns = c->result.ended_at_ns - c->started_at_ns;
     c->result.response = &c->response;
-    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
-    if (c->tcp_open && !uv_is_closing((uv_handle_t *)&c->tcp))
-        uv_close((uv_handle_t *)&c->tcp, on_tcp_closed);
-    if (c->resolve.loop != NULL)
-        uv_cancel(
-            (uv_req_t *)&c->resolve); /* refused when a thread has it: its callback comes all the same */
 }
 
-static void end_uv(struct http_client *c, int status, const char *doing)
+static void set_result_uv(struct http_client *c, int status, const char *doing)
 {
     struct err_detail d;
     bool unresolved = status <= UV_EAI_ADDRFAMILY && status >= UV_EAI_PROTOCOL;
     enum err e = err_set(&d, unresolved ? ERR_UNREACHABLE : err_from_errno(-status), "%s %s port %u: %s",
                          doing, c->host, c->port, uv_strerror(status));
-    end(c, e, &d);
+    set_result(c, e, &d);
 }
+
+/* The one end of an exchange: the first call counts. */
+static void end(struct http_client *c, enum err e, const struct err_detail *d)
+{
+    if (c->state == STATE_ENDED)
+        return;
+    set_result(c, e, d);
+    handle(c, EVENT_END);
+}
+
+static void end_uv(struct http_client *c, int status, const char *doing)
+{
+    if (c->state == STATE_ENDED)
+        return;
+    set_result_uv(c, status, doing);
+    handle(c, EVENT_END);
+}
+
+/* ---- the answer ----------------------------------------------------------------------------------- */
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
@@ -146,70 +174,151 @@ static void on_written(uv_write_t *write, int status)
     release(c);
 }
 
-static void send_request(struct http_client *c)
+/* ---- states --------------------------------------------------------------------------------------- */
+
+static enum state do_end(struct http_client *c)
 {
-    uv_buf_t out = uv_buf_init(c->request.data, (unsigned)c->request.len);
-    int status = uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read);
-    if (status == 0)
-        status = uv_write(&c->write, (uv_stream_t *)&c->tcp, &out, 1, on_written);
-    if (status == 0)
-        c->holds++;
-    else
-        end_uv(c, status, "sending to");
+    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+    return STATE_ENDED;
 }
 
-static void on_retry_closed(uv_handle_t *handle)
+static enum state do_close(struct http_client *c)
 {
-    struct http_client *c = CONTAINER_OF((uv_tcp_t *)handle, struct http_client, tcp);
-    c->tcp_open = false;
-    const struct addrinfo *next = c->next;
-    if (!c->ended && next != NULL) {
-        c->next = next->ai_next;
-        try_address(c, next->ai_addr);
-    }
-    release(c);
+    uv_close((uv_handle_t *)&c->tcp, on_tcp_closed);
+    return do_end(c);
+}
+
+/* Refused when a thread has it already: its callback comes all the same. */
+static enum state do_cancel_resolving(struct http_client *c)
+{
+    uv_cancel((uv_req_t *)&c->resolve);
+    return do_end(c);
 }
 
 static void on_connected(uv_connect_t *connect, int status)
 {
     struct http_client *c = CONTAINER_OF(connect, struct http_client, connect);
-    if (status < 0 && !c->ended && c->next != NULL)
-        uv_close((uv_handle_t *)&c->tcp, on_retry_closed);
-    else if (status < 0)
+    if (status == 0)
+        handle(c, EVENT_CONNECTED);
+    else if (c->next != NULL)
+        handle(c, EVENT_REFUSED);
+    else
         end_uv(c, status, "cannot connect to");
-    else if (c->until == HTTP_CLIENT_UNTIL_CONNECTED)
-        end(c, ERR_OK, NULL);
-    else if (!c->ended)
-        send_request(c);
     release(c);
 }
 
-static void try_address(struct http_client *c, const struct sockaddr *address)
+static enum state do_connect(struct http_client *c)
 {
-    int status = uv_tcp_init(c->loop, &c->tcp);
-    must(status == 0);
-    c->tcp_open = true;
-    c->holds++;
-    status = uv_tcp_connect(&c->connect, &c->tcp, address, on_connected);
+    const struct sockaddr *address = c->next->ai_addr;
+    c->next = c->next->ai_next;
+    must(uv_tcp_init(c->loop, &c->tcp) == 0);
+    int status = uv_tcp_connect(&c->connect, &c->tcp, address, on_connected);
+    c->holds += status == 0 ? 2 : 1; /* the socket, and the request */
     if (status == 0)
+        return STATE_CONNECTING;
+    set_result_uv(c, status, "cannot connect to");
+    return do_close(c);
+}
+
+static void on_refused_closed(uv_handle_t *handle_closed)
+{
+    struct http_client *c = CONTAINER_OF((uv_tcp_t *)handle_closed, struct http_client, tcp);
+    handle(c, EVENT_CLOSED);
+    release(c);
+}
+
+static enum state do_close_refused(struct http_client *c)
+{
+    uv_close((uv_handle_t *)&c->tcp, on_refused_closed);
+    return STATE_CLOSING;
+}
+
+static enum state do_talk(struct http_client *c)
+{
+    if (c->until == HTTP_CLIENT_UNTIL_CONNECTED) {
+        set_result(c, ERR_OK, NULL);
+        return do_close(c);
+    }
+    uv_buf_t out = uv_buf_init(c->request.data, (unsigned)c->request.len);
+    int status = uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read);
+    if (status == 0)
+        status = uv_write(&c->write, (uv_stream_t *)&c->tcp, &out, 1, on_written);
+    if (status == 0) {
         c->holds++;
-    else
-        end_uv(c, status, "cannot connect to");
+        return STATE_TALKING;
+    }
+    set_result_uv(c, status, "sending to");
+    return do_close(c);
 }
 
 static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *found)
 {
     struct http_client *c = CONTAINER_OF(resolve, struct http_client, resolve);
-    c->resolve.loop = NULL;
     c->found = found;
-    if (status < 0)
+    c->next = found;
+    if (status == 0)
+        handle(c, EVENT_RESOLVED);
+    else
         end_uv(c, status, "cannot resolve the name of");
-    else if (!c->ended) {
-        c->next = found->ai_next;
-        try_address(c, found->ai_addr);
-    }
     release(c);
 }
+
+static bool read_literal(struct http_client *c)
+{
+    struct sockaddr_storage *to = &c->literal_address;
+    c->literal.ai_addr = (struct sockaddr *)to;
+    return uv_ip4_addr(c->host, c->port, (struct sockaddr_in *)to) == 0 ||
+           uv_ip6_addr(c->host, c->port, (struct sockaddr_in6 *)to) == 0;
+}
+
+static enum state do_begin(struct http_client *c)
+{
+    if (read_literal(c)) {
+        c->next = &c->literal;
+        return do_connect(c);
+    }
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
+    char service[8];
+    snprintf(service, sizeof service, "%u", c->port);
+    int status = uv_getaddrinfo(c->loop, &c->resolve, on_resolved, c->host, service, &hints);
+    if (status == 0) {
+        c->holds++;
+        return STATE_RESOLVING;
+    }
+    set_result_uv(c, status, "cannot resolve the name of");
+    return do_end(c);
+}
+
+static enum state keep(struct http_client *c)
+{
+    return c->state;
+}
+
+/* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
+static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct http_client *) = {
+    [STATE_NEW] = {[EVENT_BEGIN] = do_begin},
+    [STATE_RESOLVING] = {[EVENT_RESOLVED] = do_connect, [EVENT_END] = do_cancel_resolving},
+    [STATE_CONNECTING] =
+        {[EVENT_CONNECTED] = do_talk, [EVENT_REFUSED] = do_close_refused, [EVENT_END] = do_close},
+    [STATE_CLOSING] = {[EVENT_CLOSED] = do_connect, [EVENT_END] = do_end},
+    [STATE_TALKING] = {[EVENT_END] = do_close},
+    [STATE_ENDED] =
+        {[EVENT_RESOLVED] = keep, [EVENT_CONNECTED] = keep, [EVENT_REFUSED] = keep, [EVENT_CLOSED] = keep},
+};
+
+bool http_client_permits(unsigned state, unsigned event)
+{
+    return state < STATE_COUNT && event < EVENT_COUNT && table[state][event] != NULL;
+}
+
+/* Not traced: a probe brings thousands of them. */
+static void handle(struct http_client *c, enum event event)
+{
+    must(http_client_permits(c->state, event));
+    c->state = table[c->state][event](c);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 static void on_timeout(uv_timer_t *timer)
 {
@@ -291,28 +400,6 @@ static enum err build_request(const struct http_client_options *o, struct buf *o
     return e;
 }
 
-static bool read_literal(const char *host, uint16_t port, struct sockaddr_storage *out)
-{
-    return uv_ip4_addr(host, port, (struct sockaddr_in *)out) == 0 ||
-           uv_ip6_addr(host, port, (struct sockaddr_in6 *)out) == 0;
-}
-
-static void begin(struct http_client *c)
-{
-    if (read_literal(c->host, c->port, &c->literal)) {
-        try_address(c, (const struct sockaddr *)&c->literal);
-        return;
-    }
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
-    char service[8];
-    snprintf(service, sizeof service, "%u", c->port);
-    int status = uv_getaddrinfo(c->loop, &c->resolve, on_resolved, c->host, service, &hints);
-    if (status == 0)
-        c->holds++;
-    else
-        end_uv(c, status, "cannot resolve the name of");
-}
-
 enum err http_client_start(const struct http_client_options *o, struct http_client **out,
                            struct err_detail *d)
 {
@@ -341,7 +428,7 @@ enum err http_client_start(const struct http_client_options *o, struct http_clie
     uv_timer_init(c->loop, &c->timer);
     c->holds = 1;
     uv_timer_start(&c->timer, on_timeout, (o->timeout_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
-    begin(c);
+    handle(c, EVENT_BEGIN);
     *out = c;
     return ERR_OK;
 }

@@ -49,4 +49,7 @@ NODISCARD enum err http_client_start(const struct http_client_options *options, 
 /* The callback comes soon, with ERR_CANCELLED unless an end was already reached. Not after the callback. */
 void http_client_cancel(struct http_client *client);
 
+/* For the test of every pair, see common/machine.h. */
+bool http_client_permits(unsigned state, unsigned event);
+
 #endif

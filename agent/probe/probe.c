@@ -2,6 +2,8 @@
 
 #include "agent/probe/http_client.h"
 #include "common/clock.h"
+#include "common/log.h"
+#include "common/machine.h"
 #include "common/mem.h"
 #include "common/parse.h"
 
@@ -14,6 +16,18 @@
 #define FIRST_TRY_TIMEOUT_NS NS_PER_S
 /* What a try that the end has cut shorter than this has met says nothing: the one before knows better. */
 #define TELLING_TRY_NS (100 * NS_PER_MS)
+
+#define STATE_LIST(X)                                                                                        \
+    X(TRYING) /* a try is under way */                                                                       \
+    X(PAUSED) /* until the next */                                                                           \
+    X(ENDED)  /* the outcome is known; the callback comes when nothing is open */
+#define EVENT_LIST(X)                                                                                        \
+    X(ANSWERED)                                                                                              \
+    X(UNANSWERED) /* the try has ended without an answer */                                                  \
+    X(DUE)        /* the next try is */                                                                      \
+    X(CANCEL)
+enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
+enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 struct probe {
     uv_loop_t *loop;
@@ -29,17 +43,20 @@ struct probe {
     void *arg;
 
     uv_timer_t timer;
-    struct http_client *client; /* the try under way, or NULL */
-    bool timer_closed;
-    bool ended;
+    struct http_client *client;             /* the try under way, or NULL */
+    const struct http_client_result *tried; /* within its callback */
+    unsigned holds;                         /* the timer and the try */
+    enum state state;
     enum err e;
     struct err_detail d; /* of the last try, then of the end */
     uint64_t startup_ns;
 };
 
-static void maybe_free(struct probe *p)
+static void handle(struct probe *p, enum event event);
+
+static void release(struct probe *p)
 {
-    if (!p->timer_closed || p->client != NULL)
+    if (--p->holds > 0)
         return;
     p->cb(p->arg, p->e, p->startup_ns, &p->d);
     free(p->host);
@@ -49,52 +66,28 @@ static void maybe_free(struct probe *p)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct probe *p = CONTAINER_OF((uv_timer_t *)handle, struct probe, timer);
-    p->timer_closed = true;
-    maybe_free(p);
+    release(CONTAINER_OF((uv_timer_t *)handle, struct probe, timer));
 }
 
-static void end(struct probe *p, enum err e)
+static enum state end(struct probe *p, enum err e)
 {
-    if (p->ended)
-        return;
-    p->ended = true;
     p->e = e;
-    if (p->client != NULL)
-        http_client_cancel(p->client);
     uv_close((uv_handle_t *)&p->timer, on_timer_closed);
+    return STATE_ENDED;
 }
 
-static void end_too_late(struct probe *p)
+static void on_time(uv_timer_t *timer)
 {
-    char text[32];
-    struct err_detail last = p->d;
-    parse_duration_text(p->timeout_ns, text, sizeof text);
-    enum err e = err_set(&p->d, ERR_TIMEOUT, "not ready after %s: %s", text,
-                         last.text[0] != '\0' ? last.text : "no try has ended");
-    end(p, e);
+    handle(CONTAINER_OF(timer, struct probe, timer), EVENT_DUE);
 }
-
-static void on_time(uv_timer_t *timer);
 
 static void on_tried(void *arg, const struct http_client_result *result)
 {
     struct probe *p = arg;
     p->client = NULL;
-    if (!p->ended && result->e == ERR_OK) {
-        p->startup_ns = result->ended_at_ns > p->since_ns ? result->ended_at_ns - p->since_ns : 0;
-        end(p, ERR_OK);
-    } else if (!p->ended) {
-        if (result->e != ERR_TIMEOUT || result->took_ns >= TELLING_TRY_NS || p->d.text[0] == '\0')
-            p->d = result->d;
-        if (result->e == ERR_TIMEOUT)
-            p->try_timeout_ns *= 2;
-        uv_update_time(p->loop);
-        uint64_t since_ms = (clock_now_ns() - p->try_at_ns) / NS_PER_MS;
-        uv_timer_start(&p->timer, on_time, since_ms < TRY_EVERY_MS ? TRY_EVERY_MS : 0, 0);
-    } else if (p->timer_closed) {
-        maybe_free(p);
-    }
+    p->tried = result;
+    handle(p, result->e == ERR_OK ? EVENT_ANSWERED : EVENT_UNANSWERED);
+    release(p);
 }
 
 static enum err try_once(struct probe *p, uint64_t left_ns)
@@ -111,21 +104,82 @@ static enum err try_once(struct probe *p, uint64_t left_ns)
         .cb = on_tried,
         .arg = p,
     };
-    return http_client_start(&options, &p->client, &p->d);
+    enum err e = http_client_start(&options, &p->client, &p->d);
+    p->holds += e == ERR_OK;
+    return e;
 }
 
-static void on_time(uv_timer_t *timer)
+/* ---- states --------------------------------------------------------------------------------------- */
+
+static enum state do_end_ready(struct probe *p)
 {
-    struct probe *p = CONTAINER_OF(timer, struct probe, timer);
-    uint64_t spent = clock_now_ns() - p->since_ns;
-    enum err e = ERR_OK;
-    if (spent >= p->timeout_ns)
-        end_too_late(p);
-    else
-        e = try_once(p, p->timeout_ns - spent);
-    if (e != ERR_OK)
-        end(p, e);
+    uint64_t at_ns = p->tried->ended_at_ns;
+    p->startup_ns = at_ns > p->since_ns ? at_ns - p->since_ns : 0;
+    return end(p, ERR_OK);
 }
+
+static enum state do_pause(struct probe *p)
+{
+    const struct http_client_result *r = p->tried;
+    if (r->e != ERR_TIMEOUT || r->took_ns >= TELLING_TRY_NS || p->d.text[0] == '\0')
+        p->d = r->d;
+    if (r->e == ERR_TIMEOUT)
+        p->try_timeout_ns *= 2;
+    uv_update_time(p->loop);
+    uint64_t since_ms = (clock_now_ns() - p->try_at_ns) / NS_PER_MS;
+    uv_timer_start(&p->timer, on_time, since_ms < TRY_EVERY_MS ? TRY_EVERY_MS : 0, 0);
+    return STATE_PAUSED;
+}
+
+static enum state do_try(struct probe *p)
+{
+    uint64_t spent_ns = clock_now_ns() - p->since_ns;
+    if (spent_ns >= p->timeout_ns) {
+        char text[32];
+        struct err_detail last = p->d;
+        parse_duration_text(p->timeout_ns, text, sizeof text);
+        return end(p, err_set(&p->d, ERR_TIMEOUT, "not ready after %s: %s", text, last.text));
+    }
+    enum err e = try_once(p, p->timeout_ns - spent_ns);
+    return e == ERR_OK ? STATE_TRYING : end(p, e);
+}
+
+static enum state do_cancel(struct probe *p)
+{
+    if (p->client != NULL)
+        http_client_cancel(p->client);
+    return end(p, err_set(&p->d, ERR_CANCELLED, "cancelled"));
+}
+
+static enum state keep(struct probe *p)
+{
+    return p->state;
+}
+
+/* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
+static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct probe *) = {
+    [STATE_TRYING] =
+        {[EVENT_ANSWERED] = do_end_ready, [EVENT_UNANSWERED] = do_pause, [EVENT_CANCEL] = do_cancel},
+    [STATE_PAUSED] = {[EVENT_DUE] = do_try, [EVENT_CANCEL] = do_cancel},
+    [STATE_ENDED] = {[EVENT_ANSWERED] = keep, [EVENT_UNANSWERED] = keep, [EVENT_CANCEL] = keep},
+};
+
+bool probe_permits(unsigned state, unsigned event)
+{
+    return state < STATE_COUNT && event < EVENT_COUNT && table[state][event] != NULL;
+}
+
+static void handle(struct probe *p, enum event event)
+{
+    static const char *const states[] = {STATE_LIST(MACHINE_NAME)};
+    enum state from = p->state;
+    must(probe_permits(from, event));
+    p->state = table[from][event](p);
+    if (p->state == STATE_ENDED && from != STATE_ENDED)
+        log_debug("probe_state", "port=%u from=%s to=%s", p->port, states[from], states[p->state]);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 enum err probe_start(const struct probe_options *o, struct probe **out, struct err_detail *d)
 {
@@ -152,13 +206,12 @@ enum err probe_start(const struct probe_options *o, struct probe **out, struct e
         return e;
     }
     uv_timer_init(p->loop, &p->timer);
+    p->holds++;
     *out = p;
     return ERR_OK;
 }
 
 void probe_cancel(struct probe *p)
 {
-    if (!p->ended)
-        err_set(&p->d, ERR_CANCELLED, "cancelled");
-    end(p, ERR_CANCELLED);
+    handle(p, EVENT_CANCEL);
 }

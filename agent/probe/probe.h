@@ -31,4 +31,7 @@ NODISCARD enum err probe_start(const struct probe_options *options, struct probe
 /* The callback comes soon, with ERR_CANCELLED unless an end was already reached. Not after the callback. */
 void probe_cancel(struct probe *probe);
 
+/* For the test of every pair, see common/machine.h. */
+bool probe_permits(unsigned state, unsigned event);
+
 #endif

@@ -42,6 +42,8 @@
     X(KILLING)                                                                                               \
     X(GONE)
 #define EVENT_LIST(X)                                                                                        \
+    X(STARTED)                                                                                               \
+    X(REFUSED) /* there is nothing to start */                                                               \
     X(STOP)                                                                                                  \
     X(FIRST_ENDED)                                                                                           \
     X(ALL_ENDED)                                                                                             \
@@ -169,6 +171,12 @@ static void kill_pass(struct supervisor *s)
 
 /* ---- states --------------------------------------------------------------------------------------- */
 
+static enum state do_run(struct supervisor *s)
+{
+    (void)s;
+    return STATE_RUNNING;
+}
+
 static enum state do_stop(struct supervisor *s)
 {
     s->asked = true;
@@ -250,7 +258,8 @@ static enum state keep(struct supervisor *s)
 
 /* What each event does in each state; an empty cell cannot happen. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct supervisor *) = {
-    [STATE_IDLE] = {[EVENT_STOP] = keep, [EVENT_CUT] = do_leave},
+    [STATE_IDLE] =
+        {[EVENT_STARTED] = do_run, [EVENT_REFUSED] = do_leave, [EVENT_STOP] = keep, [EVENT_CUT] = do_leave},
     [STATE_RUNNING] = {[EVENT_STOP] = do_stop, [EVENT_FIRST_ENDED] = do_kill_left, [EVENT_CUT] = do_kill},
     /* A first process that obeyed leaves the others the rest of their grace. */
     [STATE_STOPPING] = {[EVENT_STOP] = keep,
@@ -266,9 +275,15 @@ static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct supervisor *) 
     [STATE_GONE] = {[EVENT_STOP] = keep, [EVENT_CUT] = keep},
 };
 
+bool supervisor_permits(unsigned state, unsigned event)
+{
+    return state < STATE_COUNT && event < EVENT_COUNT && table[state][event] != NULL;
+}
+
+/* Not traced: a supervisor has no log. */
 static void handle(struct supervisor *s, enum event event)
 {
-    must(table[s->state][event] != NULL);
+    must(supervisor_permits(s->state, event));
     s->state = table[s->state][event](s);
 }
 
@@ -328,15 +343,14 @@ static void on_start(struct supervisor *s, const struct supervisor_msg *m)
     struct err_detail leaf_detail;
     if (m->leaf[0] != '\0' && !in_leaf && cgroup_leaf_remove(m->leaf, &leaf_detail) != ERR_OK)
         note(s, "%s", leaf_detail.text);
+    handle(s, e == ERR_OK ? EVENT_STARTED : EVENT_REFUSED);
     if (e != ERR_OK) {
         say(s, &(struct supervisor_msg){.type = SUPERVISOR_REFUSED, .error = e, .text = d.text});
-        s->state = STATE_GONE;
         return;
     }
     if (in_leaf)
         s->leaf = mem_strdup(m->leaf);
     s->pid = result.pid;
-    s->state = STATE_RUNNING;
     say(s, &(struct supervisor_msg){.type = SUPERVISOR_STARTED,
                                     .pid = result.pid,
                                     .spawned_at_ns = result.spawned_at_ns,

@@ -17,4 +17,7 @@
  * (no threads). */
 bool supervisor_main(int argc, char **argv, int *exit_code);
 
+/* For the test of every pair, see common/machine.h. */
+bool supervisor_permits(unsigned state, unsigned event);
+
 #endif

@@ -1,6 +1,9 @@
 /* Every pair of state and event of every state machine of an agent: the tables once more, written down by
  * hand. What the filled cells do is shown by each module's own test, with real parts. */
 #include "agent/agent.h"
+#include "agent/probe/http_client.h"
+#include "agent/probe/probe.h"
+#include "agent/process/supervisor.h"
 #include "agent/process/tree.h"
 #include "agent/task/task_inner.h"
 #include "agent/uplink/uplink.h"
@@ -87,11 +90,37 @@ static void test_process(void **state)
     expect(process_permits, set_rows, ARRAY_LEN(set_rows));
 }
 
+static void test_supervisor(void **state)
+{
+    (void)state;
+    /* stArted, Refused, Stop, First ended, aLl ended, Grace over, Cut */
+    static const struct row rows[] = {{"idle", "ARS...C"},
+                                      {"running", "..SF..C"},
+                                      {"stopping", "..SFLGC"},
+                                      {"killing", "..SFLGC"},
+                                      {"gone", "..S...C"}};
+    expect(supervisor_permits, rows, ARRAY_LEN(rows));
+}
+
+static void test_probe(void **state)
+{
+    (void)state;
+    /* Answered, Unanswered, Due, Cancel */
+    static const struct row rows[] = {{"trying", "AU.C"}, {"paused", "..DC"}, {"ended", "AU.C"}};
+    expect(probe_permits, rows, ARRAY_LEN(rows));
+    /* Begin, Resolved, Connected, reFused, cLosed, End */
+    static const struct row client_rows[] = {{"new", "B....."},        {"resolving", ".R...E"},
+                                             {"connecting", "..CF.E"}, {"closing", "....LE"},
+                                             {"talking", ".....E"},    {"ended", ".RCFL."}};
+    expect(http_client_permits, client_rows, ARRAY_LEN(client_rows));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uplink),    cmocka_unit_test(test_agent),   cmocka_unit_test(test_task_proc),
-        cmocka_unit_test(test_task_load), cmocka_unit_test(test_process),
+        cmocka_unit_test(test_task_load), cmocka_unit_test(test_process), cmocka_unit_test(test_supervisor),
+        cmocka_unit_test(test_probe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
