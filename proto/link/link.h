@@ -111,6 +111,9 @@ NODISCARD enum err link_client_call(struct link_client *client, const struct msg
  * the loop's next turn. */
 void link_client_redial(struct link_client *client, const char *why);
 
+/* For the test of every pair, see common/machine.h. */
+bool link_client_permits(unsigned state, unsigned event);
+
 /* ---- enrollment ------------------------------------------------------------------------------------- */
 
 /* Blocking, on a private loop: fetches the CA, checks its fingerprint against the token, connects again with

@@ -1,6 +1,7 @@
 #include "proto/link/link.h"
 
 #include "common/clock.h"
+#include "common/machine.h"
 #include "common/mem.h"
 #include "proto/link/attempt.h"
 #include "proto/link/link_nng.h"
@@ -13,6 +14,21 @@
 
 #define BACKOFF_FIRST_NS (100 * NS_PER_MS)
 #define BACKOFF_LAST_NS  (5 * NS_PER_S)
+
+#define STATE_LIST(X)                                                                                        \
+    X(PAUSING)  /* until the next attempt */                                                                 \
+    X(DIALLING) /* up to WELCOME */                                                                          \
+    X(UP)                                                                                                    \
+    X(REFUSED) /* for good: no more attempts */                                                              \
+    X(CLOSING)
+#define EVENT_LIST(X)                                                                                        \
+    X(DUE) /* the next attempt */                                                                            \
+    X(WELCOME)                                                                                               \
+    X(LOST) /* the attempt has failed, or its connection ended */                                            \
+    X(REFUSE)                                                                                                \
+    X(CLOSE)
+enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
+enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 /* One connection after the other, each an attempt: dialled, welcomed, lost. Between two, a pause. */
 struct link_client {
@@ -31,13 +47,12 @@ struct link_client {
     uv_idle_t redial;     /* a redial asked for within a callback waits for the next turn */
     char redial_why[256]; /* "" when none is asked for */
     size_t closing;       /* attempts that still close */
-    bool final;           /* refused for good: no more attempts */
-    bool closed;          /* link_client_close was called */
+    enum state state;
     void (*on_closed)(void *arg);
     void *on_closed_arg;
 };
 
-static void dial(struct link_client *c);
+static void handle(struct link_client *c, enum event event);
 static void lose(struct link_client *c, enum err e, const char *why, bool final);
 
 /* ---- calls ---------------------------------------------------------------------------------------- */
@@ -117,7 +132,7 @@ static void on_call_over(void *arg, struct attempt_call *call, int nng_code, nng
 enum err link_client_call(struct link_client *c, const struct msg *m, uint64_t timeout_ns, link_reply_cb *cb,
                           void *arg)
 {
-    if (c->attempt == NULL || c->session.state != SESSION_OPEN)
+    if (c->state != STATE_UP)
         return ERR_CLOSED;
     size_t busy = 0;
     for (size_t i = 0; i < ATTEMPT_CALLS; i++)
@@ -127,10 +142,7 @@ enum err link_client_call(struct link_client *c, const struct msg *m, uint64_t t
 
 /* ---- losing a connection -------------------------------------------------------------------------- */
 
-static void on_pause_over(uv_timer_t *timer)
-{
-    dial(timer->data);
-}
+static void on_pause_over(uv_timer_t *timer);
 
 /* Half of it fixed, half random: a lab that lost its controller does not come back all at once. */
 static void pause_before_dialling(struct link_client *c)
@@ -142,35 +154,27 @@ static void pause_before_dialling(struct link_client *c)
     uv_timer_start(&c->timer, on_pause_over, half_ms + random % (half_ms + 1), 0);
 }
 
-/* Ends the attempt and answers its open calls. */
-static void end_attempt(struct link_client *c, const char *why)
+static void drop_attempt(struct link_client *c)
 {
-    struct attempt *a = c->attempt;
-    uv_timer_stop(&c->timer);
-    uv_idle_stop(&c->redial);
     session_init(&c->session, MSG_ROLE_CONTROLLER);
-    if (a == NULL)
+    if (c->attempt == NULL)
         return;
     c->closing++;
-    struct err_detail d;
-    snprintf(d.text, sizeof d.text, "%s", why);
-    attempt_close(&c->attempt); /* first: a caller may call again from its callback, and finds it closed */
-    for (size_t i = 0; i < ATTEMPT_CALLS; i++)
-        tell(&a->calls[i], ERR_CLOSED, NULL, &d);
+    attempt_close(&c->attempt);
 }
 
+/* The attempt is given up before its open calls are answered: a caller may call again, and finds it closed.
+ */
 static void lose(struct link_client *c, enum err e, const char *why, bool final)
 {
-    char text[sizeof((struct err_detail *)0)->text];
-    snprintf(text, sizeof text, "%s", why);
-    end_attempt(c, text);
-    if (c->closed)
-        return;
-    c->final = final;
-    if (!final)
-        pause_before_dialling(c);
-    if (c->handlers.on_down != NULL)
-        c->handlers.on_down(c->handlers.arg, e, text, final);
+    struct err_detail d;
+    struct attempt *a = c->attempt;
+    snprintf(d.text, sizeof d.text, "%s", why);
+    handle(c, final ? EVENT_REFUSE : EVENT_LOST);
+    for (size_t i = 0; a != NULL && i < ATTEMPT_CALLS; i++)
+        tell(&a->calls[i], ERR_CLOSED, NULL, &d);
+    if (c->state != STATE_CLOSING && c->handlers.on_down != NULL)
+        c->handlers.on_down(c->handlers.arg, e, d.text, final);
 }
 
 static void on_lost(void *arg)
@@ -186,7 +190,7 @@ static void on_redial(uv_idle_t *idle)
 
 void link_client_redial(struct link_client *c, const char *why)
 {
-    if (c->attempt == NULL || c->closed)
+    if (c->state != STATE_DIALLING && c->state != STATE_UP)
         return; /* it is about to, anyway */
     snprintf(c->redial_why, sizeof c->redial_why, "%s", why);
     uv_idle_start(&c->redial, on_redial);
@@ -231,8 +235,7 @@ static void come_up(struct link_client *c, const struct msg_welcome *welcome)
 {
     must(session_handle(&c->session, SESSION_EV_WELCOME));
     c->session.id = welcome->session;
-    c->backoff_ns = BACKOFF_FIRST_NS;
-    uv_timer_stop(&c->timer);
+    handle(c, EVENT_WELCOME);
     if (c->handlers.on_up != NULL)
         c->handlers.on_up(c->handlers.arg, welcome);
 }
@@ -241,8 +244,8 @@ static void come_up(struct link_client *c, const struct msg_welcome *welcome)
 static void on_proved(void *arg, enum err e, const struct msg *m, const struct err_detail *d)
 {
     struct link_client *c = arg;
-    if (c->attempt == NULL)
-        return; /* it was lost, and that has been told */
+    if (c->state != STATE_DIALLING)
+        return; /* it was lost, and that has been told; or the client closes */
     if (e != ERR_OK)
         lose(c, e, d->text, is_final(e));
     else if (m->kind == MSG_CHALLENGE)
@@ -261,31 +264,132 @@ static void on_dialled(void *arg, enum err e, const struct err_detail *dial_deta
         lose(c, e, d.text, false);
 }
 
-static void finish_close(struct link_client *c);
+static void on_redial_closed(uv_handle_t *handle)
+{
+    struct link_client *c = handle->data;
+    void (*cb)(void *arg) = c->on_closed;
+    void *arg = c->on_closed_arg;
+    if (c->tls != NULL)
+        nng_tls_config_free(c->tls);
+    msg_fini(&c->hello);
+    free(c->address);
+    free(c);
+    if (cb != NULL)
+        cb(arg);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct link_client *c = handle->data;
+    uv_close((uv_handle_t *)&c->redial, on_redial_closed);
+}
+
+static void finish_close(struct link_client *c)
+{
+    if (c->attempt == NULL && c->closing == 0 && !uv_is_closing((uv_handle_t *)&c->timer))
+        uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+}
+
+static void on_close_turn(uv_idle_t *idle)
+{
+    struct link_client *c = idle->data;
+    uv_idle_stop(&c->redial);
+    lose(c, ERR_CLOSED, "closed here", false);
+    finish_close(c);
+}
 
 static void on_attempt_closed(void *arg)
 {
     struct link_client *c = arg;
     c->closing--;
-    if (c->closed)
+    if (c->state == STATE_CLOSING)
         finish_close(c);
 }
 
-static void dial(struct link_client *c)
+static void on_pause_over(uv_timer_t *timer)
 {
+    struct link_client *c = timer->data;
     const struct attempt_handlers handlers = {.arg = c,
                                               .on_dialled = on_dialled,
                                               .on_call_over = on_call_over,
                                               .on_lost = on_lost,
                                               .on_closed = on_attempt_closed};
     struct err_detail d;
-    session_init(&c->session, MSG_ROLE_CONTROLLER);
-    c->last_serial = 0;
+    handle(c, EVENT_DUE);
     enum err e = attempt_new(c->loop, c->address, c->tls, &handlers, &c->attempt, &d);
     if (e != ERR_OK)
         lose(c, e, d.text, false);
-    else
-        uv_timer_start(&c->timer, on_timeout, c->connect_timeout_ns / NS_PER_MS, 0);
+}
+
+/* ---- states --------------------------------------------------------------------------------------- */
+
+static enum state do_dial(struct link_client *c)
+{
+    c->last_serial = 0;
+    uv_timer_start(&c->timer, on_timeout, c->connect_timeout_ns / NS_PER_MS, 0);
+    return STATE_DIALLING;
+}
+
+static enum state do_come_up(struct link_client *c)
+{
+    c->backoff_ns = BACKOFF_FIRST_NS;
+    uv_timer_stop(&c->timer);
+    return STATE_UP;
+}
+
+static enum state do_pause(struct link_client *c)
+{
+    uv_idle_stop(&c->redial);
+    drop_attempt(c);
+    pause_before_dialling(c);
+    return STATE_PAUSING;
+}
+
+static enum state do_give_up(struct link_client *c)
+{
+    uv_timer_stop(&c->timer);
+    uv_idle_stop(&c->redial);
+    drop_attempt(c);
+    return STATE_REFUSED;
+}
+
+/* Open calls are answered on the next turn, not within link_client_close. */
+static enum state do_close(struct link_client *c)
+{
+    uv_timer_stop(&c->timer);
+    uv_idle_stop(&c->redial);
+    uv_idle_start(&c->redial, on_close_turn);
+    return STATE_CLOSING;
+}
+
+static enum state do_drop(struct link_client *c)
+{
+    drop_attempt(c);
+    return STATE_CLOSING;
+}
+
+/* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
+static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct link_client *) = {
+    [STATE_PAUSING] = {[EVENT_DUE] = do_dial, [EVENT_CLOSE] = do_close},
+    [STATE_DIALLING] = {[EVENT_WELCOME] = do_come_up,
+                        [EVENT_LOST] = do_pause,
+                        [EVENT_REFUSE] = do_give_up,
+                        [EVENT_CLOSE] = do_close},
+    [STATE_UP] = {[EVENT_LOST] = do_pause, [EVENT_CLOSE] = do_close},
+    [STATE_REFUSED] = {[EVENT_CLOSE] = do_close},
+    [STATE_CLOSING] = {[EVENT_LOST] = do_drop},
+};
+
+bool link_client_permits(unsigned state, unsigned event)
+{
+    return state < STATE_COUNT && event < EVENT_COUNT && table[state][event] != NULL;
+}
+
+/* Not traced: proto/ never logs. */
+static void handle(struct link_client *c, enum event event)
+{
+    must(link_client_permits(c->state, event));
+    c->state = table[c->state][event](c);
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
@@ -313,6 +417,7 @@ enum err link_client_new(const struct link_client_options *options, const struct
     c->connect_timeout_ns = options->connect_timeout_ns;
     c->handlers = options->handlers;
     c->backoff_ns = BACKOFF_FIRST_NS;
+    session_init(&c->session, MSG_ROLE_CONTROLLER);
     struct msg m = {.kind = MSG_HELLO, .u.hello = *hello};
     msg_copy(&c->hello, &m);
     mem_set_string(&c->hello.u.hello.certificate_pem, ipc ? NULL : id->cert_pem);
@@ -330,48 +435,11 @@ void link_client_set_held_job(struct link_client *c, const char *job)
     mem_set_string(&c->hello.u.hello.held_job, job);
 }
 
-static void on_redial_closed(uv_handle_t *handle)
-{
-    struct link_client *c = handle->data;
-    void (*cb)(void *arg) = c->on_closed;
-    void *arg = c->on_closed_arg;
-    if (c->tls != NULL)
-        nng_tls_config_free(c->tls);
-    msg_fini(&c->hello);
-    free(c->address);
-    free(c);
-    if (cb != NULL)
-        cb(arg);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    struct link_client *c = handle->data;
-    uv_close((uv_handle_t *)&c->redial, on_redial_closed);
-}
-
-static void on_close_turn(uv_idle_t *idle)
-{
-    struct link_client *c = idle->data;
-    end_attempt(c, "closed here");
-    finish_close(c);
-}
-
-static void finish_close(struct link_client *c)
-{
-    if (c->attempt == NULL && c->closing == 0 && !uv_is_closing((uv_handle_t *)&c->timer))
-        uv_close((uv_handle_t *)&c->timer, on_timer_closed);
-}
-
 void link_client_close(struct link_client **client, void (*cb)(void *arg), void *arg)
 {
     struct link_client *c = *client;
     *client = NULL;
-    c->closed = true;
     c->on_closed = cb;
     c->on_closed_arg = arg;
-    uv_timer_stop(&c->timer);
-    /* Open calls are answered on the next turn, not within this call. */
-    uv_idle_stop(&c->redial);
-    uv_idle_start(&c->redial, on_close_turn);
+    handle(c, EVENT_CLOSE);
 }

@@ -1,5 +1,6 @@
-/* Every pair of state and event of every state machine of an agent: the tables once more, written down by
- * hand. What the filled cells do is shown by each module's own test, with real parts. */
+/* Every pair of state and event of the state machines of an agent and of the client of its link: the tables
+ * once more, written down by hand. What the filled cells do is shown by each module's own test, with real
+ * parts. */
 #include "agent/agent.h"
 #include "agent/probe/http_client.h"
 #include "agent/probe/probe.h"
@@ -115,12 +116,25 @@ static void test_probe(void **state)
     expect(http_client_permits, client_rows, ARRAY_LEN(client_rows));
 }
 
+static void test_link_client(void **state)
+{
+    (void)state;
+    /* Due, Welcome, Lost, Refuse, Close */
+    static const struct row rows[] = {{"pausing", "D...C"},
+                                      {"dialling", ".WLRC"},
+                                      {"up", "..L.C"},
+                                      {"refused", "....C"},
+                                      {"closing", "..L.."}};
+    expect(link_client_permits, rows, ARRAY_LEN(rows));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_uplink),    cmocka_unit_test(test_agent),   cmocka_unit_test(test_task_proc),
-        cmocka_unit_test(test_task_load), cmocka_unit_test(test_process), cmocka_unit_test(test_supervisor),
-        cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_uplink),    cmocka_unit_test(test_agent),
+        cmocka_unit_test(test_task_proc), cmocka_unit_test(test_task_load),
+        cmocka_unit_test(test_process),   cmocka_unit_test(test_supervisor),
+        cmocka_unit_test(test_probe),     cmocka_unit_test(test_link_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
