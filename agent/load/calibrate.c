@@ -13,9 +13,9 @@ static void take_figures(struct calibration_figures *f, const struct run_result 
     double seconds = (double)(r->window_end_ns - r->window_start_ns) / (double)NS_PER_S;
     *f = (struct calibration_figures){.connections = connections,
                                       .ok_per_s = (double)t->accounts[PHASE_WINDOW].ok / seconds,
-                                      .min_ns = t->latency->min,
-                                      .p50_ns = hist_percentile(t->latency, 50),
-                                      .p99_ns = hist_percentile(t->latency, 99),
+                                      .min_ns = t->hists[TALLY_LATENCY].min,
+                                      .p50_ns = hist_percentile(&t->hists[TALLY_LATENCY], 50),
+                                      .p99_ns = hist_percentile(&t->hists[TALLY_LATENCY], 99),
                                       .cpu_user_ns = t->cpu_user_ns / answers,
                                       .cpu_system_ns = t->cpu_system_ns / answers};
 }

@@ -152,7 +152,7 @@ static void count_failed(struct worker *w, struct conn *c, enum fault_phase phas
     if (w->phase == PHASE_WINDOW) {
         w->tally->requests[c->request->index].failed++;
         if (cause == CAUSE_TIMEOUT)
-            hist_record(w->tally->timeouts, w->now_ns - c->intended_ns);
+            hist_record(&w->tally->hists[TALLY_TIMEOUTS], w->now_ns - c->intended_ns);
     }
 }
 
@@ -178,7 +178,7 @@ static void fail_answered(struct worker *w, struct conn *c, enum fault_cause cau
     if (w->phase != PHASE_WINDOW)
         return;
     w->tally->requests[c->request->index].failed++;
-    hist_record(w->tally->failed, w->now_ns - c->intended_ns);
+    hist_record(&w->tally->hists[TALLY_FAILED], w->now_ns - c->intended_ns);
 }
 
 static void record_ok(struct worker *w, const struct conn *c)
@@ -186,7 +186,7 @@ static void record_ok(struct worker *w, const struct conn *c)
     w->tally->requests[c->request->index].ok++;
     hist_record(&w->interval->latency, w->now_ns - c->intended_ns);
     if (w->options->open_loop)
-        hist_record(w->tally->service, w->now_ns - c->sent_ns);
+        hist_record(&w->tally->hists[TALLY_SERVICE], w->now_ns - c->sent_ns);
 }
 
 /* What is wrong with a whole answer; FAULT_CAUSE_COUNT when it is as expected. */

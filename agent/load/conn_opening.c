@@ -115,7 +115,7 @@ static void become_ready(struct worker *w, struct conn *c)
 void opening_on_opened(struct worker *w, struct conn *c, const struct conn_input *in)
 {
     (void)in;
-    hist_record(w->tally->connect, w->now_ns - c->opening_ns);
+    hist_record(&w->tally->hists[TALLY_CONNECT], w->now_ns - c->opening_ns);
     if (w->tls == NULL) {
         become_ready(w, c);
         return;
@@ -131,7 +131,7 @@ static void note_handshake(struct worker *w, const struct conn *c)
     struct tls_agreed agreed;
     tls_agreed_on(c->tls, &agreed);
     agreement_note(&w->tally->agreement, &agreed);
-    hist_record(agreed.resumed ? w->tally->handshake_resumed : w->tally->handshake,
+    hist_record(&w->tally->hists[agreed.resumed ? TALLY_HANDSHAKE_RESUMED : TALLY_HANDSHAKE],
                 w->now_ns - c->shaking_ns);
 }
 

@@ -60,7 +60,7 @@ static bool nothing_connected(const struct tally *t)
         opening += fault_total_of(&t->faults[p], FAULT_CONNECT) + fault_total_of(&t->faults[p], FAULT_TLS);
         all += fault_total(&t->faults[p]);
     }
-    return t->connect->count == 0 || (responses == 0 && opening != 0 && opening == all);
+    return t->hists[TALLY_CONNECT].count == 0 || (responses == 0 && opening != 0 && opening == all);
 }
 
 static int exit_code(const struct run_result *r)

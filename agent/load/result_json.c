@@ -134,6 +134,22 @@ static void put_hist(struct json_writer *j, const char *key, const struct hist *
     buf_fini(&text);
 }
 
+/* Those that only such runs have, or that all have. */
+static void put_hists(struct json_writer *j, const struct tally *y, enum tally_runs runs)
+{
+    for (int h = 0; h < TALLY_HIST_COUNT; h++) {
+        const struct tally_hist_row *row = &tally_hist_rows[h];
+        char key[48];
+        if (row->runs != runs)
+            continue;
+        snprintf(key, sizeof key, "%s_ns", row->key);
+        put_figures(j, key, &y->hists[h]);
+        snprintf(key, sizeof key, "%s_hist", row->key);
+        if (row->form == TALLY_WHOLE)
+            put_hist(j, key, &y->hists[h]);
+    }
+}
+
 static void put_timeline(struct json_writer *j, const struct run_result *r)
 {
     json_write_u64(j, "interval_ns", r->interval_ns);
@@ -158,10 +174,7 @@ static void put_timeline(struct json_writer *j, const struct run_result *r)
 
 static void put_tls(struct json_writer *j, const struct tally *y)
 {
-    put_figures(j, "handshake_ns", y->handshake);
-    put_hist(j, "handshake_hist", y->handshake);
-    put_figures(j, "handshake_resumed_ns", y->handshake_resumed);
-    put_hist(j, "handshake_resumed_hist", y->handshake_resumed);
+    put_hists(j, y, TALLY_TLS);
     json_write_array(j, "tls");
     for (size_t i = 0; i < y->agreement.count; i++) {
         const struct agreement *a = &y->agreement.rows[i];
@@ -186,11 +199,7 @@ static void put_open_loop(struct json_writer *j, const struct tally *y, const st
     else
         json_write_null(j, "gap_cv");
     json_write_u64(j, "burst_max_per_ms", y->audit.burst_max);
-    put_figures(j, "service_ns", y->service);
-    put_hist(j, "service_hist", y->service);
-    put_figures(j, "send_lag_ns", y->send_lag);
-    put_hist(j, "send_lag_hist", y->send_lag);
-    put_figures(j, "own_lag_ns", y->own_lag);
+    put_hists(j, y, TALLY_OPEN_LOOP);
     json_write_close(j);
 }
 
@@ -248,15 +257,10 @@ enum err result_json(struct buf *out, const struct run_result *r, const struct r
     json_write_object(&j, "rate");
     json_write_double(&j, "ok_per_s", seconds > 0 ? (double)y->accounts[PHASE_WINDOW].ok / seconds : 0);
     json_write_close(&j);
-    put_figures(&j, "latency_ns", y->latency);
-    put_hist(&j, "latency_hist", y->latency);
+    put_hists(&j, y, TALLY_ANY_RUN);
     put_timeline(&j, r);
-    put_figures(&j, "timeouts_ns", y->timeouts);
-    put_figures(&j, "failed_ns", y->failed);
-    put_figures(&j, "connect_ns", y->connect);
     if (t->tls)
         put_tls(&j, y);
-    put_figures(&j, "loop_lag_ns", y->loop_lag);
     if (o->open_loop)
         put_open_loop(&j, y, o);
     json_write_array(&j, "threads_busy");

@@ -82,20 +82,22 @@ static void print_tls(const struct tally *y)
                a->agreed.suite, a->agreed.group[0] != '\0' ? ", " : "", a->agreed.group);
     }
     fputs("               ", stdout);
-    print_handshakes("full", y->handshake, false);
-    print_handshakes("resumed", y->handshake_resumed, true);
+    print_handshakes("full", &y->hists[TALLY_HANDSHAKE], false);
+    print_handshakes("resumed", &y->hists[TALLY_HANDSHAKE_RESUMED], true);
 }
 
 static void print_open_loop(const struct tally *y)
 {
     char a[32];
     char b[32];
-    printf("  service      50 %% %s", live_latency_text(hist_percentile(y->service, 50), a, sizeof a));
+    printf("  service      50 %% %s",
+           live_latency_text(hist_percentile(&y->hists[TALLY_SERVICE], 50), a, sizeof a));
     printf(", 99 %% %s (from sending; latency counts from when a request was due)\n",
-           live_latency_text(hist_percentile(y->service, 99), b, sizeof b));
-    printf("  send lag     50 %% %s", live_latency_text(hist_percentile(y->send_lag, 50), a, sizeof a));
+           live_latency_text(hist_percentile(&y->hists[TALLY_SERVICE], 99), b, sizeof b));
+    printf("  send lag     50 %% %s",
+           live_latency_text(hist_percentile(&y->hists[TALLY_SEND_LAG], 50), a, sizeof a));
     printf(", 99 %% %s, %" PRIu64 " late by more than 1ms",
-           live_latency_text(hist_percentile(y->send_lag, 99), b, sizeof b), y->audit.late);
+           live_latency_text(hist_percentile(&y->hists[TALLY_SEND_LAG], 99), b, sizeof b), y->audit.late);
     if (audit_gap_cv(&y->audit) >= 0)
         printf(", gap CV %.2f", audit_gap_cv(&y->audit));
     puts("");
@@ -114,7 +116,7 @@ void result_text(const struct run_result *r, const struct options *o, const stru
            r->interrupted ? " (ended early)" : "");
     printf("  throughput   %.1f requests/s", seconds > 0 ? (double)w->ok / seconds : 0);
     printf(", %s/s in\n", bytes_text(seconds > 0 ? (double)w->wire_in / seconds : 0, a, sizeof a));
-    print_latency(y->latency);
+    print_latency(&y->hists[TALLY_LATENCY]);
     print_accounts(y);
     printf("  status      ");
     for (unsigned code = 0; code < TALLY_STATUS_MAX; code++)

@@ -249,8 +249,8 @@ static void collect(struct run *run, struct run_result *out)
         busiest = share > busiest ? share : busiest;
     }
     measure(out);
-    out->verdict =
-        audit_judge(busiest, run->options->open_loop ? out->tally->own_lag : NULL, out->tally->latency);
+    out->verdict = audit_judge(busiest, run->options->open_loop ? &out->tally->hists[TALLY_OWN_LAG] : NULL,
+                               &out->tally->hists[TALLY_LATENCY]);
 }
 
 /* A connection each, and what loops and logs need: refused beforehand, not failed one by one. */

@@ -2,36 +2,22 @@
 
 #include "common/mem.h"
 
+const struct tally_hist_row tally_hist_rows[TALLY_HIST_COUNT] = {
+#define X(name, key, runs, form, time) [TALLY_##name] = {key, TALLY_##runs, TALLY_##form, TALLY_##time},
+    TALLY_HISTS(X)
+#undef X
+};
+
 struct tally *tally_new(void)
 {
     struct tally *t = mem_zalloc(1, sizeof *t);
-    t->latency = hist_new();
-    t->failed = hist_new();
-    t->timeouts = hist_new();
-    t->connect = hist_new();
-    t->handshake = hist_new();
-    t->handshake_resumed = hist_new();
-    t->service = hist_new();
-    t->send_lag = hist_new();
-    t->own_lag = hist_new();
-    t->loop_lag = hist_new();
+    for (int h = 0; h < TALLY_HIST_COUNT; h++)
+        t->hists[h].min = UINT64_MAX;
     return t;
 }
 
 void tally_free(struct tally *t)
 {
-    if (t == NULL)
-        return;
-    hist_free(t->latency);
-    hist_free(t->failed);
-    hist_free(t->timeouts);
-    hist_free(t->connect);
-    hist_free(t->handshake);
-    hist_free(t->handshake_resumed);
-    hist_free(t->service);
-    hist_free(t->send_lag);
-    hist_free(t->own_lag);
-    hist_free(t->loop_lag);
     free(t);
 }
 
@@ -43,16 +29,8 @@ void tally_merge(struct tally *t, const struct tally *from)
     }
     for (size_t i = 0; i < TALLY_STATUS_MAX; i++)
         t->status[i] += from->status[i];
-    hist_merge(t->latency, from->latency);
-    hist_merge(t->failed, from->failed);
-    hist_merge(t->timeouts, from->timeouts);
-    hist_merge(t->connect, from->connect);
-    hist_merge(t->handshake, from->handshake);
-    hist_merge(t->handshake_resumed, from->handshake_resumed);
-    hist_merge(t->service, from->service);
-    hist_merge(t->send_lag, from->send_lag);
-    hist_merge(t->own_lag, from->own_lag);
-    hist_merge(t->loop_lag, from->loop_lag);
+    for (int h = 0; h < TALLY_HIST_COUNT; h++)
+        hist_merge(&t->hists[h], &from->hists[h]);
     agreement_merge(&t->agreement, &from->agreement);
     audit_merge(&t->audit, &from->audit);
     for (size_t i = 0; i < REQUESTS_MAX; i++) {

@@ -62,7 +62,7 @@ static void end_interval(struct worker *w)
     struct interval *i = w->interval;
     i->end_ns = w->edge_ns;
     i->failed = w->accounts->failed - w->failed_before;
-    hist_merge(w->tally->latency, &i->latency);
+    hist_merge(&w->tally->hists[TALLY_LATENCY], &i->latency);
     interval_box_put(w->shared->intervals, &w->interval);
 }
 
@@ -272,7 +272,7 @@ static void send_due(struct worker *w, struct conn *c)
     pacer_advance(&w->pacer);
     w->accounts->scheduled++;
     if (w->phase == PHASE_WINDOW) {
-        hist_record(w->tally->send_lag, w->now_ns - intended_ns);
+        hist_record(&w->tally->hists[TALLY_SEND_LAG], w->now_ns - intended_ns);
         audit_send(&w->tally->audit, intended_ns, w->now_ns);
     }
     conn_send(w, c, intended_ns);
@@ -337,7 +337,7 @@ static void pace(struct worker *w)
 {
     while (w->pacer.next_ns <= w->now_ns && w->idle_count != 0) {
         if (w->phase == PHASE_WINDOW)
-            hist_record(w->tally->own_lag, w->now_ns - w->pacer.next_ns);
+            hist_record(&w->tally->hists[TALLY_OWN_LAG], w->now_ns - w->pacer.next_ns);
         send_due(w, take_idle(w));
     }
 }
@@ -373,7 +373,7 @@ static void sweep(struct worker *w)
 static void tick(struct worker *w)
 {
     if (w->phase == PHASE_WINDOW)
-        hist_record(w->tally->loop_lag, w->now_ns - w->tick_ns);
+        hist_record(&w->tally->hists[TALLY_LOOP_LAG], w->now_ns - w->tick_ns);
     uint64_t begin_ns = atomic_load_explicit(&w->shared->begin_ns, memory_order_acquire);
     bool begun = w->edge_ns != UINT64_MAX;
     w->tick_ns = w->now_ns + (begun ? TICK_NS : WAIT_TICK_NS);
