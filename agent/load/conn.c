@@ -1,16 +1,13 @@
 #include "agent/load/conn.h"
 
 #include "agent/load/conn_opening.h"
-#include "agent/load/wire_out.h"
-#include "agent/load/worker.h"
+#include "agent/load/conn_sending.h"
 #include "common/clock.h"
 
 #include <inttypes.h>
 
 /* Of a body that nobody looks at: below this a copy costs less than the extra call. */
 #define SKIP_BYTES_MIN (16u * 1024u)
-/* What the kernel has taken, it may still hold when the connection goes: of less than this nobody asks. */
-#define HELD_BYTES_MIN (16u * 1024u)
 /* A connection that ended within this time, and without a request, was never of use. Servers' own limits for
  * idle ones are longer, and what they end so is opened again at once. */
 #define USELESS_NS (100 * NS_PER_MS)
@@ -25,169 +22,74 @@ void conn_fini(struct conn *c)
 {
     response_fini(&c->response);
     tls_free(c->tls);
-    tls_memory_fini(&c->memory);
+    tls_session_free(c->session);
 }
 
-/* What has left is counted when its request is answered, or else when the connection goes. */
-static void count_out(struct worker *w, struct conn *c, uint64_t left_bytes)
-{
-    w->accounts->wire_out += left_bytes - c->counted_bytes;
-    c->counted_bytes = left_bytes;
-}
-
-static void count_out_at_end(struct worker *w, struct conn *c)
-{
-    uint64_t left_bytes = c->given_bytes;
-    if (c->send_pending || c->given_bytes - c->counted_bytes >= HELD_BYTES_MIN)
-        left_bytes = wire_out_left(transport_socket(w->transport, c->slot), c->given_bytes);
-    if (left_bytes > c->counted_bytes)
-        count_out(w, c, left_bytes);
-    c->given_bytes = c->counted_bytes = 0;
-}
-
-void conn_close(struct worker *w, struct conn *c)
-{
-    if (c->given_bytes != c->counted_bytes)
-        count_out_at_end(w, c);
-    if (c->state == CONN_READY)
-        worker_unready(w, c);
-    transport_close(w->transport, c->slot);
-    tls_free(c->tls);
-    c->tls = NULL;
-    c->send_pending = false;
-    c->state = CONN_CLOSED;
-    c->deadline_ns = UINT64_MAX;
-}
-
-static void reopen(struct worker *w, struct conn *c)
-{
-    conn_close(w, c);
-    if (w->phase != PHASE_DRAIN)
-        conn_open(w, c);
-}
-
-/* --- sending --- */
-
-static void give(struct worker *w, struct conn *c, const uint8_t *data, size_t len)
-{
-    c->given_bytes += len;
-    c->send_pending = !transport_send(w->transport, c->slot, data, len);
-}
-
-void conn_flush(struct worker *w, struct conn *c)
-{
-    const uint8_t *data = NULL;
-    size_t len = 0;
-    while (!c->send_pending && tls_has_output(c->tls)) {
-        transport_settle(w->transport, c->slot); /* a hand-shake's last flight and a request in one round */
-        if (tls_take_output(c->tls, &data, &len))
-            give(w, c, data, len);
-    }
-}
-
-void conn_send_alert(struct worker *w, struct conn *c)
-{
-    conn_flush(w, c);
-    transport_settle(w->transport, c->slot);
-}
-
-static void send_bytes(struct worker *w, struct conn *c, const uint8_t *data, size_t len)
-{
-    if (c->tls == NULL) {
-        give(w, c, data, len);
-        return;
-    }
-    tls_write(c->tls, data, len);
-    conn_flush(w, c);
-}
-
-static bool is_sending(const struct conn *c)
-{
-    return c->send_pending || (c->tls != NULL && tls_is_writing(c->tls));
-}
-
-static void go_on_sending(struct worker *w, struct conn *c)
-{
-    if (c->tls != NULL)
-        conn_flush(w, c);
-    if (c->state == CONN_SENDING && !is_sending(c))
-        c->state = response_untouched(&c->response) ? CONN_WAITING : CONN_RECEIVING;
-}
-
-static void on_sent(struct worker *w, struct conn *c, const struct conn_input *in)
+static enum conn_state on_sent(struct conn_set *s, struct conn *c, const struct conn_input *in)
 {
     (void)in;
     c->send_pending = false;
-    go_on_sending(w, c);
+    return sending_go_on(s, c);
 }
 
-/* --- one request --- */
-
-void conn_send(struct worker *w, struct conn *c, uint64_t intended_ns)
+static enum conn_state on_fed(struct conn_set *s, struct conn *c, const struct conn_input *in)
 {
-    must(c->state == CONN_READY);
-    const struct request *r = worker_next_request(w);
-    c->request = r;
-    c->intended_ns = intended_ns;
-    c->sent_ns = w->now_ns;
-    response_init(&c->response, r->is_head);
-    if (r->expect.has_hash)
-        sha256_restart(c->sum);
-    worker_set_deadline(w, c, w->now_ns + w->options->timeout_ns);
-    w->in_flight++;
-    w->accounts->sent++;
-    if (r->is_template)
-        send_bytes(w, c, c->space, request_render(r, &w->template_state, c->space));
-    else
-        send_bytes(w, c, r->bytes, r->len);
-    c->state = is_sending(c) ? CONN_SENDING : CONN_WAITING;
+    (void)in;
+    return sending_go_on(s, c);
 }
 
-static void count_failed(struct worker *w, struct conn *c, enum fault_phase phase, enum fault_cause cause,
-                         const char *text)
+static enum conn_state on_close(struct conn_set *s, struct conn *c, const struct conn_input *in)
 {
-    w->in_flight--;
-    w->accounts->failed++;
-    fault_note(&w->tally->faults[w->phase], phase, cause, text);
-    if (w->phase == PHASE_WINDOW) {
-        w->tally->requests[c->request->index].failed++;
-        if (cause == CAUSE_TIMEOUT)
-            hist_record(&w->tally->hists[TALLY_TIMEOUTS], w->now_ns - c->intended_ns);
-    }
+    (void)in;
+    sending_close(s, c);
+    return CONN_CLOSED;
 }
 
-static void fail_request(struct worker *w, struct conn *c, enum fault_phase phase, enum fault_cause cause,
-                         const char *text)
+/* --- a request without an answer --- */
+
+static enum conn_state fail_request(struct conn_set *s, struct conn *c, enum fault_phase phase,
+                                    enum fault_cause cause, const char *text)
 {
-    count_failed(w, c, phase, cause, text);
-    reopen(w, c);
+    meter_fail(&s->meter, &c->metered, &(struct fault){phase, cause, text});
+    return opening_again(s, c);
 }
 
-/* The phase of a request that is under way. */
-static enum fault_phase phase_of(const struct conn *c)
+/* Of a request whose whole has been sent. */
+static enum fault_phase phase_of_answer(const struct conn *c)
 {
-    if (c->state == CONN_SENDING)
-        return FAULT_SEND;
     return response_untouched(&c->response) ? FAULT_WAIT : FAULT_RECEIVE;
 }
 
-static void fail_answered(struct worker *w, struct conn *c, enum fault_cause cause, const char *text)
+static enum fault_phase phase_of(const struct conn *c)
 {
-    w->accounts->failed++;
-    fault_note(&w->tally->faults[w->phase], FAULT_RECEIVE, cause, text);
-    if (w->phase != PHASE_WINDOW)
-        return;
-    w->tally->requests[c->request->index].failed++;
-    hist_record(&w->tally->hists[TALLY_FAILED], w->now_ns - c->intended_ns);
+    return c->state == CONN_SENDING ? FAULT_SEND : phase_of_answer(c);
 }
 
-static void record_ok(struct worker *w, const struct conn *c)
+static enum conn_state on_request_expired(struct conn_set *s, struct conn *c, const struct conn_input *in)
 {
-    w->tally->requests[c->request->index].ok++;
-    hist_record(&w->interval->latency, w->now_ns - c->intended_ns);
-    if (w->options->open_loop)
-        hist_record(&w->tally->hists[TALLY_SERVICE], w->now_ns - c->sent_ns);
+    (void)in;
+    static const char *const texts[FAULT_PHASE_COUNT] = {
+        [FAULT_SEND] = "the request was not taken in time",
+        [FAULT_WAIT] = "no byte of an answer in time",
+        [FAULT_RECEIVE] = "the answer was not whole in time",
+    };
+    enum fault_phase phase = phase_of(c);
+    return fail_request(s, c, phase, CAUSE_TIMEOUT, texts[phase]);
 }
+
+/* The TLS session failed. Before the server has proved itself the whole opening was in vain. */
+static enum conn_state on_broken_in_request(struct conn_set *s, struct conn *c, const struct conn_input *in)
+{
+    (void)in;
+    const struct tls_failure *f = tls_failure_of(c->tls);
+    sending_alert(s, c);
+    if (tls_is_proven(c->tls))
+        return fail_request(s, c, FAULT_RECEIVE, CAUSE_PROTOCOL, f->text);
+    meter_fail(&s->meter, &c->metered, &(struct fault){FAULT_TLS, f->cause, f->text});
+    return opening_back_off(s, c);
+}
+
+/* --- answers --- */
 
 /* What is wrong with a whole answer; FAULT_CAUSE_COUNT when it is as expected. */
 static enum fault_cause judge(const struct conn *c, size_t surplus, char *text, size_t size)
@@ -218,249 +120,236 @@ static enum fault_cause judge(const struct conn *c, size_t surplus, char *text, 
 }
 
 /* Every whole answer ends here: counted in the phase in which it became whole. */
-static void on_complete(struct worker *w, struct conn *c, size_t surplus)
+static enum conn_state on_complete(struct conn_set *s, struct conn *c, size_t surplus)
 {
     const struct response *r = &c->response;
     char text[FAULT_SAMPLE_BYTES];
-    w->in_flight--;
-    w->accounts->responses++;
     c->answered++;
     c->failures = 0;
-    if (w->phase == PHASE_WINDOW)
-        w->tally->status[r->status]++;
+    meter_answer(&s->meter, r->status);
     enum fault_cause cause = judge(c, surplus, text, sizeof text);
-    if (cause != FAULT_CAUSE_COUNT) {
-        fail_answered(w, c, cause, text);
-    } else {
-        w->accounts->ok++;
-        w->accounts->body_bytes += r->body_len;
-        if (w->phase == PHASE_WINDOW)
-            record_ok(w, c);
-    }
+    if (cause == FAULT_CAUSE_COUNT)
+        meter_ok(&s->meter, &c->metered, r->body_len);
+    else
+        meter_refuse(&s->meter, &c->metered, &(struct fault){FAULT_RECEIVE, cause, text});
     bool reusable = r->keep_alive && surplus == 0 && c->state != CONN_SENDING && !c->request->closes &&
-                    c->answered != w->options->requests_per_connection;
-    if (!reusable) {
-        reopen(w, c);
-        return;
-    }
-    count_out(w, c, c->given_bytes);
-    c->state = CONN_READY;
-    c->deadline_ns = UINT64_MAX;
-    worker_ready(w, c);
+                    c->answered != s->share.options->requests_per_connection;
+    if (!reusable)
+        return opening_again(s, c);
+    sending_count_all(s, c);
+    return sending_next(s, c);
 }
 
-static void on_framing_fault(struct worker *w, struct conn *c)
+static enum conn_state on_framing_fault(struct conn_set *s, struct conn *c)
 {
     enum response_fault f = (enum response_fault)c->response.fault;
-    enum fault_phase phase = response_untouched(&c->response) ? FAULT_WAIT : FAULT_RECEIVE;
     bool big = f == RESPONSE_HEAD_TOO_BIG || f == RESPONSE_CHUNK_LINE_TOO_BIG ||
                f == RESPONSE_TRAILER_TOO_BIG || f == RESPONSE_INTERIM_TOO_MANY;
-    fail_request(w, c, phase, big ? CAUSE_TOO_BIG : CAUSE_PROTOCOL, response_fault_text(f));
+    return fail_request(s, c, phase_of_answer(c), big ? CAUSE_TOO_BIG : CAUSE_PROTOCOL,
+                        response_fault_text(f));
 }
 
-static void on_body(void *arg, const uint8_t *data, size_t len)
+static void add_to_sum(void *arg, const uint8_t *data, size_t len)
 {
     sha256_add(arg, data, len);
 }
 
-static void on_answer_bytes(struct worker *w, struct conn *c, const struct conn_input *in)
+static enum conn_state on_answer_bytes(struct conn_set *s, struct conn *c, const struct conn_input *in)
 {
     struct response *r = &c->response;
     size_t at = 0;
-    struct quick *quick = &w->quick[c->request->index];
+    struct quick *quick = &s->quick[c->request->index];
     if (response_untouched(r) && quick_know(quick, in->data, in->len)) {
         response_begin(r, &quick->head);
         at = quick->head_len;
     }
     bool hashing = c->request->expect.has_hash;
-    const struct response_sink sum = {.arg = c->sum, .on_body = on_body};
+    const struct response_sink sum = {.arg = c->sum, .on_body = add_to_sum};
     at += response_feed(r, in->data + at, in->len - at, hashing ? &sum : NULL);
-    if (r->fault != RESPONSE_NONE) {
-        on_framing_fault(w, c);
-    } else if (r->state == RESPONSE_DONE) {
-        on_complete(w, c, in->len - at);
-    } else {
-        if (c->state == CONN_WAITING)
-            c->state = CONN_RECEIVING;
-        if (w->may_skip && !hashing && r->state == RESPONSE_IN_LENGTH && r->remaining >= SKIP_BYTES_MIN)
-            transport_skip(w->transport, c->slot, r->remaining);
-    }
-}
-
-static void on_skipped(struct worker *w, struct conn *c, const struct conn_input *in)
-{
-    struct response *r = &c->response;
-    w->accounts->wire_in += in->len;
-    response_skip(r, in->len);
+    if (r->fault != RESPONSE_NONE)
+        return on_framing_fault(s, c);
     if (r->state == RESPONSE_DONE)
-        on_complete(w, c, 0);
+        return on_complete(s, c, in->len - at);
+    if (s->may_skip && !hashing && r->state == RESPONSE_IN_LENGTH && r->remaining >= SKIP_BYTES_MIN)
+        transport_skip(s->transport, c->slot, r->remaining);
+    return c->state == CONN_SENDING ? CONN_SENDING : CONN_RECEIVING;
 }
 
-static void on_ended_in_request(struct worker *w, struct conn *c, const struct conn_input *in)
+static enum conn_state on_skipped(struct conn_set *s, struct conn *c, const struct conn_input *in)
 {
     struct response *r = &c->response;
-    enum fault_phase phase = phase_of(c);
-    if (phase != FAULT_RECEIVE || in->error != 0) {
-        enum fault_cause cause = in->error != 0 ? fault_cause_of_errno(in->error) : CAUSE_CLOSED_EARLY;
-        if (c->answered != 0 && response_untouched(r))
-            cause = CAUSE_STALE;
-        if (phase == FAULT_RECEIVE && r->status != 0)
-            w->accounts->short_bodies++;
-        fail_request(w, c, phase, cause,
-                     in->error != 0 ? strerror(in->error) : "the peer closed the connection");
-        return;
-    }
-    if (in->truncated && r->state == RESPONSE_UNTIL_CLOSE) {
-        w->accounts->short_bodies++;
-        fail_request(w, c, FAULT_RECEIVE, CAUSE_CLOSED_EARLY, "the peer closed without a TLS close_notify");
-        return;
-    }
-    response_end(r);
-    if (r->state == RESPONSE_DONE) {
-        on_complete(w, c, 0);
-        return;
-    }
-    if (r->fault == RESPONSE_CLOSED_IN_BODY)
-        w->accounts->short_bodies++;
-    fail_request(w, c, FAULT_RECEIVE, CAUSE_CLOSED_EARLY, response_fault_text((enum response_fault)r->fault));
+    s->meter.accounts->wire_in += in->len;
+    response_skip(r, in->len);
+    return r->state == RESPONSE_DONE ? on_complete(s, c, 0) : (enum conn_state)c->state;
 }
 
-static void on_request_expired(struct worker *w, struct conn *c, const struct conn_input *in)
+static enum conn_state fail_short(struct conn_set *s, struct conn *c, const char *text)
 {
-    (void)in;
-    static const char *const texts[FAULT_PHASE_COUNT] = {
-        [FAULT_SEND] = "the request was not taken in time",
-        [FAULT_WAIT] = "no byte of an answer in time",
-        [FAULT_RECEIVE] = "the answer was not whole in time",
-    };
+    s->meter.accounts->short_bodies++;
+    return fail_request(s, c, FAULT_RECEIVE, CAUSE_CLOSED_EARLY, text);
+}
+
+/* An orderly end in an answer: some are whole by that. */
+static enum conn_state on_closed_in_answer(struct conn_set *s, struct conn *c, bool truncated)
+{
+    struct response *r = &c->response;
+    if (truncated && r->state == RESPONSE_UNTIL_CLOSE)
+        return fail_short(s, c, "the peer closed without a TLS close_notify");
+    response_end(r);
+    if (r->state == RESPONSE_DONE)
+        return on_complete(s, c, 0);
+    const char *text = response_fault_text((enum response_fault)r->fault);
+    return r->fault == RESPONSE_CLOSED_IN_BODY ? fail_short(s, c, text)
+                                               : fail_request(s, c, FAULT_RECEIVE, CAUSE_CLOSED_EARLY, text);
+}
+
+static enum conn_state on_ended_in_request(struct conn_set *s, struct conn *c, const struct conn_input *in)
+{
+    const struct response *r = &c->response;
     enum fault_phase phase = phase_of(c);
-    fail_request(w, c, phase, CAUSE_TIMEOUT, texts[phase]);
+    if (phase == FAULT_RECEIVE && in->error == 0)
+        return on_closed_in_answer(s, c, in->truncated);
+    enum fault_cause cause = in->error != 0 ? fault_cause_of_errno(in->error) : CAUSE_CLOSED_EARLY;
+    if (c->answered != 0 && response_untouched(r))
+        cause = CAUSE_STALE;
+    if (phase == FAULT_RECEIVE && r->status != 0)
+        s->meter.accounts->short_bodies++;
+    return fail_request(s, c, phase, cause,
+                        in->error != 0 ? strerror(in->error) : "the peer closed the connection");
 }
 
 /* --- between requests --- */
 
 /* A peer that ends a connection as soon as it is open may do so with each: not at once again, then. */
-static void replace_idle(struct worker *w, struct conn *c)
+static enum conn_state replace_idle(struct conn_set *s, struct conn *c)
 {
-    if (c->answered == 0 && w->now_ns - c->opening_ns < USELESS_NS)
-        opening_back_off(w, c);
-    else
-        reopen(w, c);
+    dispatch_withdraw(&s->dispatch, c->slot);
+    return c->answered == 0 && s->meter.now_ns - c->opening_ns < USELESS_NS ? opening_back_off(s, c)
+                                                                            : opening_again(s, c);
 }
 
-static void on_idle_bytes(struct worker *w, struct conn *c, const struct conn_input *in)
-{
-    (void)in;
-    w->accounts->idle_surplus++;
-    replace_idle(w, c);
-}
-
-static void on_idle_ended(struct worker *w, struct conn *c, const struct conn_input *in)
+static enum conn_state on_idle_bytes(struct conn_set *s, struct conn *c, const struct conn_input *in)
 {
     (void)in;
-    w->accounts->idle_closes++;
-    replace_idle(w, c);
+    s->meter.accounts->idle_surplus++;
+    return replace_idle(s, c);
 }
 
-/* --- which event is welcome when --- */
+static enum conn_state on_idle_ended(struct conn_set *s, struct conn *c, const struct conn_input *in)
+{
+    (void)in;
+    s->meter.accounts->idle_closes++;
+    return replace_idle(s, c);
+}
 
-typedef void handler(struct worker *w, struct conn *c, const struct conn_input *in);
+static enum conn_state on_idle_broken(struct conn_set *s, struct conn *c, const struct conn_input *in)
+{
+    (void)in;
+    const struct tls_failure *f = tls_failure_of(c->tls);
+    dispatch_withdraw(&s->dispatch, c->slot);
+    sending_alert(s, c);
+    return tls_is_proven(c->tls) ? opening_again(s, c)
+                                 : opening_fail(s, c, &(struct fault){FAULT_TLS, f->cause, f->text});
+}
 
-static handler *const handlers[CONN_STATE_COUNT][CONN_EVENT_COUNT] = {
-    [CONN_BACKOFF] = {[CONN_EVENT_EXPIRED] = opening_on_backoff_over},
+static enum conn_state on_due(struct conn_set *s, struct conn *c, const struct conn_input *in)
+{
+    return sending_begin(s, c, in->at_ns);
+}
+
+/* --- what each event does in each state; an empty cell cannot happen --- */
+
+typedef enum conn_state handler(struct conn_set *s, struct conn *c, const struct conn_input *in);
+
+static handler *const table[CONN_STATE_COUNT][CONN_EVENT_COUNT] = {
+    [CONN_CLOSED] = {[CONN_EVENT_START] = opening_on_start, [CONN_EVENT_CLOSE] = on_close},
+    [CONN_BACKOFF] = {[CONN_EVENT_EXPIRED] = opening_on_backoff_over, [CONN_EVENT_CLOSE] = on_close},
     [CONN_CONNECTING] = {[CONN_EVENT_OPENED] = opening_on_opened,
                          [CONN_EVENT_FAILED] = opening_on_failed,
-                         [CONN_EVENT_EXPIRED] = opening_on_expired},
+                         [CONN_EVENT_EXPIRED] = opening_on_expired,
+                         [CONN_EVENT_CLOSE] = on_close},
     [CONN_HANDSHAKE] = {[CONN_EVENT_SENT] = on_sent,
+                        [CONN_EVENT_FED] = opening_on_fed,
                         [CONN_EVENT_ENDED] = opening_on_ended,
-                        [CONN_EVENT_EXPIRED] = opening_on_expired},
-    [CONN_READY] = {[CONN_EVENT_SENT] = on_sent, /* the end of a hand-shake */
+                        [CONN_EVENT_EXPIRED] = opening_on_expired,
+                        [CONN_EVENT_CLOSE] = on_close},
+    [CONN_READY] = {[CONN_EVENT_DUE] = on_due,
+                    [CONN_EVENT_SENT] = on_sent, /* the end of a hand-shake */
                     [CONN_EVENT_BYTES] = on_idle_bytes,
-                    [CONN_EVENT_ENDED] = on_idle_ended},
+                    [CONN_EVENT_FED] = on_fed,
+                    [CONN_EVENT_BROKEN] = on_idle_broken,
+                    [CONN_EVENT_ENDED] = on_idle_ended,
+                    [CONN_EVENT_CLOSE] = on_close},
     [CONN_SENDING] = {[CONN_EVENT_SENT] = on_sent,
                       [CONN_EVENT_BYTES] = on_answer_bytes,
                       [CONN_EVENT_SKIPPED] = on_skipped,
+                      [CONN_EVENT_FED] = on_fed,
+                      [CONN_EVENT_BROKEN] = on_broken_in_request,
                       [CONN_EVENT_ENDED] = on_ended_in_request,
-                      [CONN_EVENT_EXPIRED] = on_request_expired},
+                      [CONN_EVENT_EXPIRED] = on_request_expired,
+                      [CONN_EVENT_CLOSE] = on_close},
     [CONN_WAITING] = {[CONN_EVENT_SENT] = on_sent, /* a word of the TLS session's own */
                       [CONN_EVENT_BYTES] = on_answer_bytes,
+                      [CONN_EVENT_FED] = on_fed,
+                      [CONN_EVENT_BROKEN] = on_broken_in_request,
                       [CONN_EVENT_ENDED] = on_ended_in_request,
-                      [CONN_EVENT_EXPIRED] = on_request_expired},
+                      [CONN_EVENT_EXPIRED] = on_request_expired,
+                      [CONN_EVENT_CLOSE] = on_close},
     [CONN_RECEIVING] = {[CONN_EVENT_SENT] = on_sent,
                         [CONN_EVENT_BYTES] = on_answer_bytes,
                         [CONN_EVENT_SKIPPED] = on_skipped,
+                        [CONN_EVENT_FED] = on_fed,
+                        [CONN_EVENT_BROKEN] = on_broken_in_request,
                         [CONN_EVENT_ENDED] = on_ended_in_request,
-                        [CONN_EVENT_EXPIRED] = on_request_expired},
+                        [CONN_EVENT_EXPIRED] = on_request_expired,
+                        [CONN_EVENT_CLOSE] = on_close},
 };
 
-bool conn_welcomes(enum conn_state state, enum conn_event event)
+void conn_handle(struct conn_set *s, struct conn *c, enum conn_event event, const struct conn_input *in)
 {
-    return handlers[state][event] != NULL;
-}
-
-void conn_handle(struct worker *w, struct conn *c, enum conn_event event, const struct conn_input *in)
-{
-    handler *h = handlers[c->state][event];
+    handler *h = table[c->state][event];
     must(h != NULL);
-    h(w, c, in);
+    c->state = (uint8_t)h(s, c, in);
 }
 
 /* --- bytes as they come --- */
 
-/* The session failed while it was read. */
-static void fail_session(struct worker *w, struct conn *c)
-{
-    const struct tls_failure *f = tls_failure_of(c->tls);
-    conn_send_alert(w, c);
-    if (tls_is_proven(c->tls) && conn_in_flight(c)) {
-        fail_request(w, c, FAULT_RECEIVE, CAUSE_PROTOCOL, f->text);
-    } else if (tls_is_proven(c->tls)) {
-        reopen(w, c);
-    } else if (conn_in_flight(c)) {
-        count_failed(w, c, FAULT_TLS, f->cause, f->text);
-        opening_back_off(w, c);
-    } else {
-        opening_fail(w, c, &(struct opening_failure){FAULT_TLS, f->cause, f->text});
-    }
-}
-
 /* Reads what the session makes of the bytes just fed to it, until that is used up or the session over. */
-static void receive_through_tls(struct worker *w, struct conn *c)
+static void receive_through_tls(struct conn_set *s, struct conn *c)
 {
+    static const struct conn_input nothing = {0};
     const struct tls *session = c->tls;
-    for (;;) {
-        size_t len = 0;
-        enum tls_result result = tls_read(c->tls, w->plain, sizeof w->plain, &len);
-        if (result == TLS_WANT_MORE)
-            break;
+    enum tls_result result = TLS_OK;
+    while (result == TLS_OK && c->tls == session) {
+        struct conn_input in = {.data = s->plain};
+        result = tls_read(c->tls, s->plain, sizeof s->plain, &in.len);
         if (result == TLS_OK)
-            conn_handle(w, c, CONN_EVENT_BYTES, &(struct conn_input){.data = w->plain, .len = len});
-        else if (result == TLS_CLOSED)
-            conn_handle(w, c, CONN_EVENT_ENDED, &(struct conn_input){0});
-        else
-            fail_session(w, c);
-        if (c->tls != session || result != TLS_OK)
-            return;
+            conn_handle(s, c, CONN_EVENT_BYTES, &in);
     }
-    go_on_sending(w, c);
+    if (result == TLS_WANT_MORE)
+        conn_handle(s, c, CONN_EVENT_FED, &nothing);
+    else if (result == TLS_CLOSED)
+        conn_handle(s, c, CONN_EVENT_ENDED, &nothing);
+    else if (result == TLS_FAILED)
+        conn_handle(s, c, CONN_EVENT_BROKEN, &nothing);
 }
 
-void conn_receive(struct worker *w, struct conn *c, const uint8_t *data, size_t len)
+void conn_receive(struct conn_set *s, struct conn *c, const uint8_t *data, size_t len)
 {
-    w->accounts->wire_in += len;
+    s->meter.accounts->wire_in += len;
     if (c->tls == NULL) {
-        conn_handle(w, c, CONN_EVENT_BYTES, &(struct conn_input){.data = data, .len = len});
+        conn_handle(s, c, CONN_EVENT_BYTES, &(struct conn_input){.data = data, .len = len});
         return;
     }
     tls_feed(c->tls, data, len);
     if (c->state == CONN_HANDSHAKE)
-        opening_shake_hands(w, c);
+        conn_handle(s, c, CONN_EVENT_FED, &(struct conn_input){0});
     if (c->tls != NULL && c->state != CONN_HANDSHAKE)
-        receive_through_tls(w, c);
+        receive_through_tls(s, c);
 }
 
-void conn_end(struct worker *w, struct conn *c, int error)
+void conn_end(struct conn_set *s, struct conn *c, int error)
 {
     /* Within TLS an orderly end was announced, and handled, before. */
-    conn_handle(w, c, CONN_EVENT_ENDED, &(struct conn_input){.error = error, .truncated = c->tls != NULL});
+    conn_handle(s, c, CONN_EVENT_ENDED, &(struct conn_input){.error = error, .truncated = c->tls != NULL});
 }

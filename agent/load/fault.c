@@ -49,14 +49,14 @@ enum fault_cause fault_cause_of_errno(int errnum)
     }
 }
 
-void fault_note(struct fault_table *t, enum fault_phase phase, enum fault_cause cause, const char *text)
+void fault_note(struct fault_table *t, const struct fault *f)
 {
-    struct fault_cell *cell = &t->cells[phase][cause];
+    struct fault_cell *cell = &t->cells[f->phase][f->cause];
     if (cell->count++ != 0)
         return;
     size_t n = 0;
-    for (; n < sizeof cell->sample - 1 && text[n] != '\0'; n++)
-        cell->sample[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
+    for (; n < sizeof cell->sample - 1 && f->text[n] != '\0'; n++)
+        cell->sample[n] = f->text[n] >= ' ' && f->text[n] <= '~' ? f->text[n] : '?';
     cell->sample[n] = '\0';
 }
 

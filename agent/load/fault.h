@@ -55,6 +55,12 @@ enum fault_cause {
 
 #define FAULT_SAMPLE_BYTES 112u
 
+struct fault {
+    enum fault_phase phase;
+    enum fault_cause cause;
+    const char *text; /* borrowed */
+};
+
 struct fault_cell {
     uint64_t count;
     char sample[FAULT_SAMPLE_BYTES]; /* of the first one; printable ASCII */
@@ -71,7 +77,7 @@ const char *fault_cause_text(enum fault_cause cause);
 enum fault_cause fault_cause_of_errno(int errnum);
 
 /* Counts one; keeps the text when it is the first of its kind (bytes that are not printable become '?'). */
-void fault_note(struct fault_table *t, enum fault_phase phase, enum fault_cause cause, const char *text);
+void fault_note(struct fault_table *t, const struct fault *f);
 void fault_merge(struct fault_table *t, const struct fault_table *from);
 uint64_t fault_total(const struct fault_table *t);
 uint64_t fault_total_of(const struct fault_table *t, enum fault_phase phase);

@@ -17,7 +17,7 @@
 #define NOTICE_NS (10 * NS_PER_MS)
 /* Between fixing an early end and the end: more than a tick of a working worker. */
 #define END_NOTICE_NS    (40 * NS_PER_MS)
-#define SETTLE_POLL_NS   (1 * NS_PER_MS)
+#define OPENING_POLL_NS  (1 * NS_PER_MS)
 #define FILES_PER_THREAD 8u
 #define FILES_BESIDES    32u
 /* How often finished intervals are taken from the workers. */
@@ -110,8 +110,8 @@ static void report_progress(const struct run *run)
     uint64_t ok = 0;
     uint64_t failed = 0;
     for (uint32_t i = 0; i < run->worker_count; i++) {
-        ok += atomic_load_explicit(&run->workers[i]->public.ok, memory_order_relaxed);
-        failed += atomic_load_explicit(&run->workers[i]->public.failed, memory_order_relaxed);
+        ok += atomic_load_explicit(&run->workers[i]->set.meter.public.ok, memory_order_relaxed);
+        failed += atomic_load_explicit(&run->workers[i]->set.meter.public.failed, memory_order_relaxed);
     }
     events_progress(clock_now_ns(), ok, failed);
 }
@@ -140,15 +140,23 @@ static void await_window_end(struct run *run)
     events_edge("window_end", atomic_load(&s->window_end_ns));
 }
 
+static bool all_tried(const struct run *run)
+{
+    uint32_t i = 0;
+    while (i < run->worker_count && atomic_load(&run->workers[i]->set.meter.public.untried) == 0)
+        i++;
+    return i == run->worker_count;
+}
+
 /* Until every connection has opened or failed, but no longer than opening one may take. */
 static bool await_connections(struct run *run)
 {
     uint64_t deadline_ns = clock_now_ns() + run->options->ramp_ns + run->options->timeout_ns + NS_PER_S;
-    while (atomic_load(&run->shared.settled) < run->worker_count && clock_now_ns() < deadline_ns)
-        if (!sleep_until(run, clock_now_ns() + SETTLE_POLL_NS))
+    while (!all_tried(run) && clock_now_ns() < deadline_ns)
+        if (!sleep_until(run, clock_now_ns() + OPENING_POLL_NS))
             return false;
     for (uint32_t i = 0; i < run->worker_count; i++)
-        if (atomic_load_explicit(&run->workers[i]->public.opened, memory_order_relaxed))
+        if (atomic_load_explicit(&run->workers[i]->set.meter.public.opened, memory_order_relaxed))
             return true;
     return false;
 }
@@ -182,17 +190,15 @@ static enum err start_workers(struct run *run, const struct run_plan *plan, stru
     run->workers = mem_zalloc(o->threads, sizeof(struct worker *));
     uint32_t first = 0;
     for (uint32_t i = 0; i < o->threads; i++) {
-        uint32_t share = o->connections / o->threads + (i < o->connections % o->threads);
-        struct worker_config config = {.options = o,
-                                       .target = plan->target,
-                                       .requests = plan->requests,
-                                       .shared = &run->shared,
-                                       .index = i,
-                                       .connections = share,
-                                       .first_slot = first};
-        first += share;
+        struct share share = {.options = o,
+                              .target = plan->target,
+                              .requests = plan->requests,
+                              .thread = i,
+                              .connections = o->connections / o->threads + (i < o->connections % o->threads),
+                              .first_slot = first};
+        first += share.connections;
         struct worker *w = NULL;
-        enum err e = worker_new(&w, &config, d);
+        enum err e = worker_new(&w, &share, &run->shared, d);
         if (e == ERR_OK)
             e = worker_start(w, d);
         if (e != ERR_OK) {
@@ -233,7 +239,7 @@ static void collect(struct run *run, struct run_result *out)
                                .window_start_ns = atomic_load(&run->shared.window_start_ns),
                                .window_end_ns = atomic_load(&run->shared.window_end_ns),
                                .interrupted = run->interrupted,
-                               .backend = run->workers[0]->transport->ops->name,
+                               .backend = run->workers[0]->set.transport->ops->name,
                                .interval_ns = run->shared.interval_ns,
                                .point_count = run->timeline.count};
     out->points = run->timeline.points;
@@ -242,7 +248,7 @@ static void collect(struct run *run, struct run_result *out)
     double busiest = 0;
     out->thread_shares = mem_zalloc(run->worker_count, sizeof(double));
     for (uint32_t i = 0; i < run->worker_count; i++) {
-        const struct tally *t = run->workers[i]->tally;
+        const struct tally *t = run->workers[i]->set.meter.tally;
         tally_merge(out->tally, t);
         double share = window > 0 ? (double)(t->cpu_user_ns + t->cpu_system_ns) / window : 0;
         out->thread_shares[i] = share;

@@ -17,7 +17,7 @@
 
 struct tls {
     const struct tls_config *config;
-    struct tls_memory *memory;
+    SSL_SESSION **session; /* borrowed: what is remembered */
     SSL *ssl;
     const uint8_t *in; /* borrowed from tls_feed */
     size_t in_len;
@@ -108,11 +108,11 @@ static void on_info(const SSL *ssl, int where, int value)
 
 /* --- life --- */
 
-struct tls *tls_new(const struct tls_config *c, struct tls_memory *m)
+struct tls *tls_new(const struct tls_config *c, SSL_SESSION **session)
 {
     struct tls *t = mem_zalloc(1, sizeof *t);
     t->config = c;
-    t->memory = m;
+    t->session = session;
     t->story.cert_given = c->has_cert;
     buf_init(&t->out, OUTPUT_BYTES_MAX);
     buf_init(&t->flight, OUTPUT_BYTES_MAX);
@@ -125,15 +125,14 @@ struct tls *tls_new(const struct tls_config *c, struct tls_memory *m)
     SSL_set_cert_cb(t->ssl, on_cert_asked, t);
     SSL_set_connect_state(t->ssl);
     must(c->sni == NULL || SSL_set_tlsext_host_name(t->ssl, c->sni) == 1);
-    if (m->session != NULL && SSL_set_session(t->ssl, m->session) != 1)
+    if (*session != NULL && SSL_set_session(t->ssl, *session) != 1)
         ERR_clear_error(); /* it has expired meanwhile: a full hand-shake, then */
     return t;
 }
 
-void tls_memory_fini(struct tls_memory *m)
+void tls_session_free(SSL_SESSION *session)
 {
-    SSL_SESSION_free(m->session);
-    m->session = NULL;
+    SSL_SESSION_free(session);
 }
 
 /* The newest session that the server has offered to go on with; none after a failure. */
@@ -141,14 +140,15 @@ static void remember(struct tls *t)
 {
     SSL_SESSION *session = SSL_get1_session(t->ssl);
     bool failed = t->failure.text[0] != '\0';
-    if (failed)
-        tls_memory_fini(t->memory);
-    if (failed || session == NULL || SSL_SESSION_is_resumable(session) != 1) {
-        SSL_SESSION_free(session);
-        return;
+    bool good = !failed && session != NULL && SSL_SESSION_is_resumable(session) == 1;
+    if (failed || good) {
+        SSL_SESSION_free(*t->session);
+        *t->session = NULL;
     }
-    tls_memory_fini(t->memory);
-    t->memory->session = session;
+    if (good)
+        *t->session = session;
+    else
+        SSL_SESSION_free(session);
 }
 
 void tls_free(struct tls *t)

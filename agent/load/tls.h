@@ -13,13 +13,7 @@
 #define TLS_AHEAD_BYTES (64u * 1024u)
 
 struct tls;
-
-/* What a connection remembers from one opening to the next. Zeroed at first; owned by the connection. */
-struct tls_memory {
-    struct ssl_session_st *session; /* NULL: none */
-};
-
-void tls_memory_fini(struct tls_memory *m);
+struct ssl_session_st;
 
 enum tls_result {
     TLS_OK,
@@ -28,9 +22,11 @@ enum tls_result {
     TLS_FAILED     /* tls_failure_of says why */
 };
 
-/* Both are borrowed; `m` is only written to with `resume`. */
-struct tls *tls_new(const struct tls_config *c, struct tls_memory *m);
+/* Both are borrowed. `*session` is what a connection remembers from one opening to the next: OpenSSL's, NULL
+ * at first, to be freed by the caller; only written to with `resume`. */
+struct tls *tls_new(const struct tls_config *c, struct ssl_session_st **session);
 void tls_free(struct tls *t);
+void tls_session_free(struct ssl_session_st *session);
 
 /* Borrows `data` until a call below returns TLS_WANT_MORE or something worse. */
 void tls_feed(struct tls *t, const uint8_t *data, size_t len);

@@ -28,7 +28,7 @@ struct transport_ops {
     void (*free)(struct transport *t);
     void (*connect)(struct transport *t, uint32_t slot, int fd, const struct sockaddr *addr, socklen_t len);
     bool (*send)(struct transport *t, uint32_t slot, const uint8_t *data, size_t len);
-    void (*settle)(struct transport *t, uint32_t slot);
+    void (*flush)(struct transport *t, uint32_t slot);
     void (*skip)(struct transport *t, uint32_t slot, uint64_t len);
     void (*close)(struct transport *t, uint32_t slot);
     int (*socket)(const struct transport *t, uint32_t slot);
@@ -74,7 +74,7 @@ static inline void transport_connect(struct transport *t, uint32_t slot, int fd,
 }
 
 /* Sends all of `data`, which is borrowed and may not change before the peer has answered or the slot is
- * closed, or settled. True: the kernel takes it all by the next wait. False: `sent` will say when it has. One
+ * closed, or flushed. True: the kernel takes it all by the next wait. False: `sent` will say when it has. One
  * send at a time per slot. A failure comes through `ended`. */
 static inline bool transport_send(struct transport *t, uint32_t slot, const uint8_t *data, size_t len)
 {
@@ -83,9 +83,9 @@ static inline bool transport_send(struct transport *t, uint32_t slot, const uint
 
 /* The kernel takes now what earlier sends that returned true were given: it may change from here on. Costs a
  * call into the kernel when one of them is of this round. */
-static inline void transport_settle(struct transport *t, uint32_t slot)
+static inline void transport_flush(struct transport *t, uint32_t slot)
 {
-    t->ops->settle(t, slot);
+    t->ops->flush(t, slot);
 }
 
 /* The next `len` bytes from the peer are of no interest: they may be dropped in the kernel without a copy

@@ -140,7 +140,7 @@ static bool uring_send(struct transport *base, uint32_t slot, const uint8_t *dat
 }
 
 /* The bytes of a small send are copied when the kernel takes its entry from the queue. */
-static void uring_settle(struct transport *base, uint32_t slot)
+static void uring_flush(struct transport *base, uint32_t slot)
 {
     struct uring_transport *t = from_base(base);
     while (t->ring.sq.sqe_tail - t->links[slot].sent < io_uring_sq_ready(&t->ring))
@@ -343,7 +343,7 @@ static const struct transport_ops uring_ops = {
     .free = uring_free,
     .connect = uring_connect,
     .send = uring_send,
-    .settle = uring_settle,
+    .flush = uring_flush,
     .skip = uring_skip,
     .close = uring_close,
     .socket = uring_socket,

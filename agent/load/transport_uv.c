@@ -202,7 +202,7 @@ static bool uv_transport_send(struct transport *base, uint32_t slot, const uint8
 }
 
 /* What a send did not leave pending, it has copied. */
-static void uv_transport_settle(struct transport *base, uint32_t slot)
+static void uv_transport_flush(struct transport *base, uint32_t slot)
 {
     (void)base;
     (void)slot;
@@ -255,7 +255,7 @@ static const struct transport_ops uv_ops = {
     .free = uv_transport_free,
     .connect = uv_transport_connect,
     .send = uv_transport_send,
-    .settle = uv_transport_settle,
+    .flush = uv_transport_flush,
     .skip = uv_transport_skip,
     .close = uv_transport_close,
     .socket = uv_transport_socket,

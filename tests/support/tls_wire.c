@@ -49,7 +49,7 @@ int tls_wire_tear_down(void **state)
 {
     struct tls_wire *w = *state;
     tls_wire_hang_up(w);
-    tls_memory_fini(&w->memory);
+    tls_session_free(w->session);
     tls_config_free(w->config);
     SSL_CTX_free(w->context);
     buf_fini(&w->got);
@@ -82,7 +82,7 @@ void tls_wire_dial(struct tls_wire *w)
     tls_wire_hang_up(w);
     if (w->config == NULL && tls_config_new(&w->config, &w->options, &d) != ERR_OK)
         fail_msg("%s", d.text);
-    w->client = tls_new(w->config, &w->memory);
+    w->client = tls_new(w->config, &w->session);
     w->server = SSL_new(w->context);
     w->to_server = BIO_new(BIO_s_mem());
     w->from_server = BIO_new(BIO_s_mem());

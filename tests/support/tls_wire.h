@@ -17,7 +17,7 @@ struct tls_wire {
     struct cert_lab lab;
     struct tls_options options;
     struct tls_config *config;
-    struct tls_memory memory;
+    struct ssl_session_st *session; /* what the client remembers */
     struct tls *client;
     SSL_CTX *context;
     SSL *server;

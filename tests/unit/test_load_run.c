@@ -1,20 +1,15 @@
 #include "agent/load/accounts.h"
-#include "agent/load/conn.h"
 #include "agent/load/fault.h"
 #include "agent/load/hlog.h"
 #include "agent/load/options.h"
 #include "agent/load/timeline.h"
-#include "agent/load/worker.h"
 #include "common/clock.h"
 #include "common/mem.h"
 
 #include <errno.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -149,10 +144,10 @@ static void faults_keep_their_first_sample(void **unused)
     memset(large, 'x', sizeof large - 1);
     large[sizeof large - 1] = '\0';
     large[3] = '\x07';
-    fault_note(a, FAULT_WAIT, CAUSE_STALE, "first");
-    fault_note(a, FAULT_WAIT, CAUSE_STALE, "second");
-    fault_note(b, FAULT_WAIT, CAUSE_STALE, "third");
-    fault_note(b, FAULT_TLS, CAUSE_VERIFY, large);
+    fault_note(a, &(struct fault){FAULT_WAIT, CAUSE_STALE, "first"});
+    fault_note(a, &(struct fault){FAULT_WAIT, CAUSE_STALE, "second"});
+    fault_note(b, &(struct fault){FAULT_WAIT, CAUSE_STALE, "third"});
+    fault_note(b, &(struct fault){FAULT_TLS, CAUSE_VERIFY, large});
     fault_merge(a, b);
     assert_int_equal(a->cells[FAULT_WAIT][CAUSE_STALE].count, 3);
     assert_string_equal(a->cells[FAULT_WAIT][CAUSE_STALE].sample, "first");
@@ -175,52 +170,6 @@ static void faults_keep_their_first_sample(void **unused)
                   {EPERM, CAUSE_OTHER}};
     for (size_t i = 0; i < ARRAY_LEN(causes); i++)
         assert_int_equal(fault_cause_of_errno(causes[i].errnum), causes[i].cause);
-}
-
-/* --- the table of a connection --- */
-
-/* Which event is welcome in which state; every other one ends the program. */
-static const char *const welcome[CONN_STATE_COUNT] = {
-    /*                    opened failed sent bytes skipped ended expired */
-    [CONN_CLOSED] = "0      0      0    0     0       0     0",
-    [CONN_BACKOFF] = "0      0      0    0     0       0     1",
-    [CONN_CONNECTING] = "1      1      0    0     0       0     1",
-    [CONN_HANDSHAKE] = "0      0      1    0     0       1     1",
-    [CONN_READY] = "0      0      1    1     0       1     0",
-    [CONN_SENDING] = "0      0      1    1     1       1     1",
-    [CONN_WAITING] = "0      0      1    1     0       1     1",
-    [CONN_RECEIVING] = "0      0      1    1     1       1     1",
-};
-
-static void every_event_in_every_state(void **unused)
-{
-    (void)unused;
-    for (int state = 0; state < CONN_STATE_COUNT; state++) {
-        const char *cell = welcome[state];
-        for (int event = 0; event < CONN_EVENT_COUNT; event++) {
-            cell += strspn(cell, " ");
-            assert_int_equal(conn_welcomes((enum conn_state)state, (enum conn_event)event), *cell++ == '1');
-        }
-    }
-}
-
-static void an_unwelcome_event_ends_the_program(void **unused)
-{
-    (void)unused;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct rlimit none = {0};
-        (void)setrlimit(RLIMIT_CORE, &none);
-        (void)freopen("/dev/null", "w", stderr);
-        (void)signal(SIGABRT, SIG_DFL);
-        struct conn c;
-        conn_init(&c, 0, NULL, NULL);
-        conn_handle(NULL, &c, CONN_EVENT_BYTES, &(struct conn_input){0});
-        _exit(0);
-    }
-    int status = 0;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
 /* --- options --- */
@@ -317,8 +266,6 @@ int main(void)
         cmocka_unit_test(the_log_is_what_other_tools_read),
         cmocka_unit_test(accounts_balance_or_do_not),
         cmocka_unit_test(faults_keep_their_first_sample),
-        cmocka_unit_test(every_event_in_every_state),
-        cmocka_unit_test(an_unwelcome_event_ends_the_program),
         cmocka_unit_test(reads_options),
         cmocka_unit_test(refuses_bad_options),
     };

@@ -135,7 +135,8 @@ static void a_session_goes_on_where_it_was_asked_for(void **state)
         assert_int_equal(resumed(w), resume);
         assert_int_equal(resumed(w), resume);
         tls_wire_hang_up(w);
-        tls_memory_fini(&w->memory);
+        tls_session_free(w->session);
+        w->session = NULL;
         tls_config_free(w->config);
         w->config = NULL;
     }

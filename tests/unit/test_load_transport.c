@@ -157,20 +157,20 @@ static void bytes_go_both_ways(void **state)
 }
 
 /* Two sends of one round from the same memory: the second may only overwrite what has been taken. */
-static void what_is_settled_may_change(void **state)
+static void what_is_flushed_may_change(void **state)
 {
     struct world *w = world_new(state);
     int peer = connected(w, 3);
     uint8_t data[] = "first";
     char got[16] = "";
     assert_true(transport_send(w->t, 3, data, 5));
-    transport_settle(w->t, 3);
+    transport_flush(w->t, 3);
     memcpy(data, "again", 5);
     assert_true(transport_send(w->t, 3, data, 5));
     transport_wait(w->t, 0);
     assert_int_equal(recv(peer, got, 10, MSG_WAITALL), 10);
     assert_string_equal(got, "firstagain");
-    transport_settle(w->t, 3);
+    transport_flush(w->t, 3);
     close(peer);
     world_free(w);
 }
@@ -351,7 +351,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         BOTH(bytes_go_both_ways),
-        BOTH(what_is_settled_may_change),
+        BOTH(what_is_flushed_may_change),
         BOTH(a_refusal_is_told_and_the_slot_is_free_again),
         BOTH(a_reset_is_told_after_the_bytes_before_it),
         BOTH(a_large_send_is_finished_and_told),
