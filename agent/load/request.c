@@ -1,6 +1,5 @@
 #include "agent/load/request.h"
 
-#include "agent/load/request_file.h"
 #include "common/buf.h"
 #include "common/mem.h"
 #include "common/response.h"
@@ -128,15 +127,11 @@ static enum err finish_template(struct request *r, const struct buf *b, const st
     return e == ERR_OK ? template_parse(&r->body, s->body, s->body_len, TEMPLATE_BODY, d) : e;
 }
 
-enum err request_set_add(struct request_set *s, const struct request_spec *spec, const struct target *t,
-                         const struct options *o, struct err_detail *d)
+enum err request_make(struct request *r, const struct request_spec *spec, const struct target *t,
+                      const struct options *o, struct err_detail *d)
 {
-    if (s->count == REQUESTS_MAX)
-        return err_set(d, ERR_TOO_BIG, "more than %u requests", REQUESTS_MAX);
     const char *method = spec->method != NULL ? spec->method : spec->has_body ? "POST" : "GET";
-    struct request *r = &s->items[s->count++];
     *r = (struct request){.name = mem_strdup(spec->name),
-                          .index = s->count - 1,
                           .is_head = strcmp(method, "HEAD") == 0,
                           .has_length = wants_length(method, spec),
                           .is_template = spec->is_template,
@@ -150,65 +145,20 @@ enum err request_set_add(struct request_set *s, const struct request_spec *spec,
     if (e == ERR_TOO_BIG && (d == NULL || d->text[0] == '\0'))
         err_set(d, e, "the headers exceed %u bytes", HEAD_BYTES_MAX);
     buf_fini(&b);
-    size_t space = r->head.len_max + LENGTH_BYTES_MAX + r->body.len_max;
-    if (r->is_template && space > s->render_bytes)
-        s->render_bytes = space;
-    s->has_hash |= r->expect.has_hash;
     return e;
 }
 
-/* Smooth weighted turns: at each step the item that is furthest behind its share goes next. */
-static void make_cycle(struct request_set *s)
+void request_fini(struct request *r)
 {
-    int64_t credit[REQUESTS_MAX] = {0};
-    for (uint32_t i = 0; i < s->count; i++)
-        s->cycle_len += s->items[i].weight;
-    s->cycle = mem_alloc(s->cycle_len);
-    for (uint32_t k = 0; k < s->cycle_len; k++) {
-        uint32_t best = 0;
-        for (uint32_t i = 0; i < s->count; i++) {
-            credit[i] += s->items[i].weight;
-            if (credit[i] > credit[best])
-                best = i;
-        }
-        credit[best] -= s->cycle_len;
-        s->cycle[k] = (uint8_t)best;
-    }
+    free(r->name);
+    free(r->bytes);
+    template_fini(&r->head);
+    template_fini(&r->body);
 }
 
-enum err request_set_build(struct request_set *s, const struct target *t, const struct options *o,
-                           struct err_detail *d)
+size_t request_render_bytes(const struct request *r)
 {
-    *s = (struct request_set){0};
-    enum err e;
-    if (o->requests_path != NULL) {
-        e = request_file_read(s, o->requests_path, t, o, d);
-    } else {
-        struct request_spec spec = {.name = "request",
-                                    .method = o->method,
-                                    .body = o->body,
-                                    .body_len = o->body_len,
-                                    .has_body = o->has_body,
-                                    .is_template = o->is_template,
-                                    .weight = 1,
-                                    .expect = o->expect};
-        e = request_set_add(s, &spec, t, o, d);
-    }
-    if (e == ERR_OK)
-        make_cycle(s);
-    return e;
-}
-
-void request_set_fini(struct request_set *s)
-{
-    for (uint32_t i = 0; i < s->count; i++) {
-        free(s->items[i].name);
-        free(s->items[i].bytes);
-        template_fini(&s->items[i].head);
-        template_fini(&s->items[i].body);
-    }
-    free(s->cycle);
-    *s = (struct request_set){0};
+    return r->is_template ? r->head.len_max + LENGTH_BYTES_MAX + r->body.len_max : 0;
 }
 
 size_t request_render(const struct request *r, struct template_state *state, uint8_t *space)

@@ -5,7 +5,7 @@
  * window, waits for its end, adds everything up. Main's thread.
  */
 #include "agent/load/options.h"
-#include "agent/load/request.h"
+#include "agent/load/request_set.h"
 #include "agent/load/tally.h"
 #include "agent/load/target.h"
 #include "agent/load/timeline.h"

@@ -7,7 +7,7 @@
 #include "agent/load/agreement.h"
 #include "agent/load/audit.h"
 #include "agent/load/fault.h"
-#include "agent/load/request.h"
+#include "agent/load/request_set.h"
 #include "common/hist.h"
 
 #define TALLY_STATUS_MAX 1000u

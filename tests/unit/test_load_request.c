@@ -1,4 +1,4 @@
-#include "agent/load/request.h"
+#include "agent/load/request_set.h"
 #include "agent/load/target.h"
 #include "common/mem.h"
 

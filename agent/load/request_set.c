@@ -1,8 +1,24 @@
-#include "agent/load/request_file.h"
+#include "agent/load/request_set.h"
 
 #include "common/file.h"
 #include "common/json.h"
 #include "common/mem.h"
+
+static enum err add(struct request_set *s, const struct request_spec *spec, const struct target *t,
+                    const struct options *o, struct err_detail *d)
+{
+    if (s->count == REQUESTS_MAX)
+        return err_set(d, ERR_TOO_BIG, "more than %u requests", REQUESTS_MAX);
+    struct request *r = &s->items[s->count];
+    enum err e = request_make(r, spec, t, o, d);
+    r->index = s->count++;
+    size_t space = request_render_bytes(r);
+    s->render_bytes = space > s->render_bytes ? space : s->render_bytes;
+    s->has_hash |= r->expect.has_hash;
+    return e;
+}
+
+/* --- from a file --- */
 
 /* Everything of one entry that must live until its request is built. */
 struct entry {
@@ -154,7 +170,7 @@ static enum err read_list(struct request_set *s, const struct json_value *list, 
         struct entry entry = {0};
         e = read_entry(&entry, v, o, s->count, d);
         if (e == ERR_OK) {
-            e = request_set_add(s, &entry.spec, t, o, d);
+            e = add(s, &entry.spec, t, o, d);
             if (e != ERR_OK)
                 e = err_prefix(d, e, "%u:%u", v->line, v->column);
         }
@@ -165,8 +181,8 @@ static enum err read_list(struct request_set *s, const struct json_value *list, 
     return e;
 }
 
-enum err request_file_read(struct request_set *s, const char *path, const struct target *t,
-                           const struct options *o, struct err_detail *d)
+static enum err read_file(struct request_set *s, const char *path, const struct target *t,
+                          const struct options *o, struct err_detail *d)
 {
     char *text = NULL;
     size_t len = 0;
@@ -182,4 +198,51 @@ enum err request_file_read(struct request_set *s, const char *path, const struct
     json_free(list);
     free(text);
     return e;
+}
+
+/* --- all of them --- */
+
+/* Smooth weighted turns: at each step the item that is furthest behind its share goes next. */
+static void make_cycle(struct request_set *s)
+{
+    int64_t credit[REQUESTS_MAX] = {0};
+    for (uint32_t i = 0; i < s->count; i++)
+        s->cycle_len += s->items[i].weight;
+    s->cycle = mem_alloc(s->cycle_len);
+    for (uint32_t k = 0; k < s->cycle_len; k++) {
+        uint32_t best = 0;
+        for (uint32_t i = 0; i < s->count; i++) {
+            credit[i] += s->items[i].weight;
+            if (credit[i] > credit[best])
+                best = i;
+        }
+        credit[best] -= s->cycle_len;
+        s->cycle[k] = (uint8_t)best;
+    }
+}
+
+enum err request_set_build(struct request_set *s, const struct target *t, const struct options *o,
+                           struct err_detail *d)
+{
+    const struct request_spec only = {.name = "request",
+                                      .method = o->method,
+                                      .body = o->body,
+                                      .body_len = o->body_len,
+                                      .has_body = o->has_body,
+                                      .is_template = o->is_template,
+                                      .weight = 1,
+                                      .expect = o->expect};
+    *s = (struct request_set){0};
+    enum err e = o->requests_path != NULL ? read_file(s, o->requests_path, t, o, d) : add(s, &only, t, o, d);
+    if (e == ERR_OK)
+        make_cycle(s);
+    return e;
+}
+
+void request_set_fini(struct request_set *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        request_fini(&s->items[i]);
+    free(s->cycle);
+    *s = (struct request_set){0};
 }
