@@ -79,18 +79,11 @@ enum err calibrate(struct calibration *out, const struct options *o, struct err_
 
 static void print_one(const struct calibration_figures *f)
 {
-    char min[32];
-    char p50[32];
-    char p99[32];
-    char user[32];
-    char system[32];
     printf("  %5u connection%s  %.0f requests/s, latency min %s, 50 %% %s, 99 %% %s; CPU per request %s "
            "user, %s system\n",
-           f->connections, f->connections != 1 ? "s" : " ", f->ok_per_s,
-           live_latency_text(f->min_ns, min, sizeof min), live_latency_text(f->p50_ns, p50, sizeof p50),
-           live_latency_text(f->p99_ns, p99, sizeof p99),
-           live_latency_text(f->cpu_user_ns, user, sizeof user),
-           live_latency_text(f->cpu_system_ns, system, sizeof system));
+           f->connections, f->connections != 1 ? "s" : " ", f->ok_per_s, live_time(f->min_ns).text,
+           live_time(f->p50_ns).text, live_time(f->p99_ns).text, live_time(f->cpu_user_ns).text,
+           live_time(f->cpu_system_ns).text);
 }
 
 void calibrate_print_text(const struct calibration *c)

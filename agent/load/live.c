@@ -7,8 +7,9 @@
 #define WIPE      "\r\033[K"
 #define BAR_CELLS 24u
 
-const char *live_latency_text(uint64_t ns, char *out, size_t size)
+struct live_text live_time(uint64_t ns)
 {
+    struct live_text out;
     static const struct {
         const char *unit;
         double ns;
@@ -17,7 +18,7 @@ const char *live_latency_text(uint64_t ns, char *out, size_t size)
     while (u + 1 < ARRAY_LEN(units) && (double)ns >= 1000 * units[u].ns)
         u++;
     double v = (double)ns / units[u].ns;
-    snprintf(out, size, "%.*f%s", u == 0 || v >= 100 ? 0 : v >= 10 ? 1 : 2, v, units[u].unit);
+    snprintf(out.text, sizeof out.text, "%.*f%s", u == 0 || v >= 100 ? 0 : v >= 10 ? 1 : 2, v, units[u].unit);
     return out;
 }
 
@@ -28,13 +29,10 @@ static double rate(const struct timeline_point *p)
 
 static void print_figures(const struct timeline_point *p)
 {
-    char a[32];
-    char b[32];
-    char c[32];
     fprintf(stderr, "%10.1f/s", rate(p));
     if (p->ok != 0)
-        fprintf(stderr, "  50 %% %s  99 %% %s  max %s", live_latency_text(p->p50_ns, a, sizeof a),
-                live_latency_text(p->p99_ns, b, sizeof b), live_latency_text(p->max_ns, c, sizeof c));
+        fprintf(stderr, "  50 %% %s  99 %% %s  max %s", live_time(p->p50_ns).text, live_time(p->p99_ns).text,
+                live_time(p->max_ns).text);
     if (p->failed != 0)
         fprintf(stderr, "  FAILED %" PRIu64, p->failed);
 }

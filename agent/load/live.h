@@ -19,7 +19,11 @@ void live_say(struct live *l, const char *text);
 /* Wipes the line. */
 void live_end(struct live *l);
 
-/* "812us", "1.49ms", "2.10s": three digits. Returns `out`. */
-const char *live_latency_text(uint64_t ns, char *out, size_t size);
+struct live_text {
+    char text[32];
+};
+
+/* "812us", "1.49ms", "2.10s": three digits. */
+struct live_text live_time(uint64_t ns);
 
 #endif

@@ -6,32 +6,33 @@
 
 #include <inttypes.h>
 
-static const char *bytes_text(double bytes, char *out, size_t size)
+static struct live_text bytes_text(double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    struct live_text out;
     size_t u = 0;
     for (; bytes >= 1024 && u + 1 < ARRAY_LEN(units); u++)
         bytes /= 1024;
-    snprintf(out, size, "%.*f %s", u == 0 ? 0 : 1, bytes, units[u]);
+    snprintf(out.text, sizeof out.text, "%.*f %s", u == 0 ? 0 : 1, bytes, units[u]);
     return out;
+}
+
+static struct live_text percentile(const struct hist *h, double percent)
+{
+    return live_time(hist_percentile(h, percent));
 }
 
 static void print_latency(const struct hist *h)
 {
     static const double percents[] = {50, 75, 90, 95, 99, 99.9, 99.99};
-    char a[32];
-    char b[32];
     if (h->count == 0) {
         puts("  latency      none: no request succeeded");
         return;
     }
-    printf("  latency      mean %s, sd %s", live_latency_text((uint64_t)hist_mean(h), a, sizeof a),
-           live_latency_text((uint64_t)hist_stddev(h), b, sizeof b));
-    printf(", min %s, max %s\n", live_latency_text(h->min, a, sizeof a),
-           live_latency_text(h->max, b, sizeof b));
+    printf("  latency      mean %s, sd %s, min %s, max %s\n", live_time((uint64_t)hist_mean(h)).text,
+           live_time((uint64_t)hist_stddev(h)).text, live_time(h->min).text, live_time(h->max).text);
     for (size_t i = 0; i < ARRAY_LEN(percents); i++)
-        printf("    %6g %%   %s\n", percents[i],
-               live_latency_text(hist_percentile(h, percents[i]), a, sizeof a));
+        printf("    %6g %%   %s\n", percents[i], percentile(h, percents[i]).text);
 }
 
 static void print_faults(const char *title, const struct fault_table *f)
@@ -63,15 +64,12 @@ static void print_accounts(const struct tally *y)
                before->scheduled, before->ok, before->failed, before->in_flight);
 }
 
-static void print_handshakes(const char *kind, const struct hist *h, bool last)
+static void print_handshakes(const char *kind, const struct hist *h, const char *end)
 {
-    char a[32];
-    char b[32];
     printf("%" PRIu64 " %s hand-shakes", h->count, kind);
     if (h->count != 0)
-        printf(" (50 %% %s, 99 %% %s)", live_latency_text(hist_percentile(h, 50), a, sizeof a),
-               live_latency_text(hist_percentile(h, 99), b, sizeof b));
-    fputs(last ? "\n" : ", ", stdout);
+        printf(" (50 %% %s, 99 %% %s)", percentile(h, 50).text, percentile(h, 99).text);
+    fputs(end, stdout);
 }
 
 static void print_tls(const struct tally *y)
@@ -82,22 +80,18 @@ static void print_tls(const struct tally *y)
                a->agreed.suite, a->agreed.group[0] != '\0' ? ", " : "", a->agreed.group);
     }
     fputs("               ", stdout);
-    print_handshakes("full", &y->hists[TALLY_HANDSHAKE], false);
-    print_handshakes("resumed", &y->hists[TALLY_HANDSHAKE_RESUMED], true);
+    print_handshakes("full", &y->hists[TALLY_HANDSHAKE], ", ");
+    print_handshakes("resumed", &y->hists[TALLY_HANDSHAKE_RESUMED], "\n");
 }
 
 static void print_open_loop(const struct tally *y)
 {
-    char a[32];
-    char b[32];
-    printf("  service      50 %% %s",
-           live_latency_text(hist_percentile(&y->hists[TALLY_SERVICE], 50), a, sizeof a));
-    printf(", 99 %% %s (from sending; latency counts from when a request was due)\n",
-           live_latency_text(hist_percentile(&y->hists[TALLY_SERVICE], 99), b, sizeof b));
-    printf("  send lag     50 %% %s",
-           live_latency_text(hist_percentile(&y->hists[TALLY_SEND_LAG], 50), a, sizeof a));
-    printf(", 99 %% %s, %" PRIu64 " late by more than 1ms",
-           live_latency_text(hist_percentile(&y->hists[TALLY_SEND_LAG], 99), b, sizeof b), y->audit.late);
+    const struct hist *service = &y->hists[TALLY_SERVICE];
+    const struct hist *lag = &y->hists[TALLY_SEND_LAG];
+    printf("  service      50 %% %s, 99 %% %s (from sending; latency counts from when a request was due)\n",
+           percentile(service, 50).text, percentile(service, 99).text);
+    printf("  send lag     50 %% %s, 99 %% %s, %" PRIu64 " late by more than 1ms", percentile(lag, 50).text,
+           percentile(lag, 99).text, y->audit.late);
     if (audit_gap_cv(&y->audit) >= 0)
         printf(", gap CV %.2f", audit_gap_cv(&y->audit));
     puts("");
@@ -109,13 +103,12 @@ void result_text(const struct run_result *r, const struct options *o, const stru
     const struct accounts *w = &y->accounts[PHASE_WINDOW];
     uint64_t window_ns = r->window_end_ns - r->window_start_ns;
     double seconds = (double)window_ns / (double)NS_PER_S;
-    char a[32];
-    char b[32];
+    char length[32];
     printf("%s: %u connection%s, %u thread%s, %s%s\n", t->url, o->connections, o->connections != 1 ? "s" : "",
-           o->threads, o->threads != 1 ? "s" : "", parse_duration_text(window_ns, a, sizeof a),
+           o->threads, o->threads != 1 ? "s" : "", parse_duration_text(window_ns, length, sizeof length),
            r->interrupted ? " (ended early)" : "");
-    printf("  throughput   %.1f requests/s", seconds > 0 ? (double)w->ok / seconds : 0);
-    printf(", %s/s in\n", bytes_text(seconds > 0 ? (double)w->wire_in / seconds : 0, a, sizeof a));
+    printf("  throughput   %.1f requests/s, %s/s in\n", seconds > 0 ? (double)w->ok / seconds : 0,
+           bytes_text(seconds > 0 ? (double)w->wire_in / seconds : 0).text);
     print_latency(&y->hists[TALLY_LATENCY]);
     print_accounts(y);
     printf("  status      ");
@@ -132,13 +125,13 @@ void result_text(const struct run_result *r, const struct options *o, const stru
     uint64_t cpu_ns = y->cpu_user_ns + y->cpu_system_ns;
     printf("  own cost     %.0f %% of a CPU", seconds > 0 ? (double)cpu_ns / (double)window_ns * 100 : 0);
     if (w->responses != 0)
-        printf(", %s a request", live_latency_text(cpu_ns / w->responses, a, sizeof a));
-    printf(", %s\n", bytes_text(figure_real(r->figures[FIGURE_RSS_BYTES_MAX]), b, sizeof b));
+        printf(", %s a request", live_time(cpu_ns / w->responses).text);
+    printf(", %s\n", bytes_text(figure_real(r->figures[FIGURE_RSS_BYTES_MAX])).text);
     if (r->verdict.limit == LIMIT_CPU)
         printf("  NOTE         a thread was busy for %.0f %% of the window: the generator may have been the "
                "limit\n",
                r->verdict.value * 100);
     else if (r->verdict.limit == LIMIT_LAG)
         printf("  NOTE         requests left up to %s late by the generator's own fault (99 %%)\n",
-               live_latency_text((uint64_t)r->verdict.value, a, sizeof a));
+               live_time((uint64_t)r->verdict.value).text);
 }

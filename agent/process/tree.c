@@ -7,6 +7,7 @@
 #include "common/machine.h"
 #include "common/mem.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #define STATE_LIST(X)                                                                                        \
