@@ -5,6 +5,7 @@
 struct interval *interval_new(uint64_t index, uint64_t start_ns)
 {
     struct interval *i = mem_zalloc(1, sizeof *i);
+    i->delivered = 1;
     i->index = index;
     i->start_ns = start_ns;
     i->latency.min = UINT64_MAX;
@@ -16,6 +17,15 @@ void interval_free(struct interval *i)
     free(i);
 }
 
+void interval_free_list(struct interval *first)
+{
+    while (first != NULL) {
+        struct interval *next = first->next;
+        interval_free(first);
+        first = next;
+    }
+}
+
 void interval_box_init(struct interval_box *b)
 {
     *b = (struct interval_box){.last = &b->first};
@@ -24,12 +34,7 @@ void interval_box_init(struct interval_box *b)
 
 void interval_box_fini(struct interval_box *b)
 {
-    struct interval *i = interval_box_take(b);
-    while (i != NULL) {
-        struct interval *next = i->next;
-        interval_free(i);
-        i = next;
-    }
+    interval_free_list(interval_box_take(b));
     pthread_mutex_destroy(&b->lock);
 }
 

@@ -9,7 +9,8 @@
 #include <pthread.h>
 
 struct interval {
-    struct interval *next; /* in the box */
+    struct interval *next; /* in the box, or in main's time line */
+    uint32_t delivered;    /* workers whose share is in it; counted by the time line */
     uint64_t index;        /* from the window's start; the same in every worker */
     uint64_t start_ns;
     uint64_t end_ns;
@@ -19,6 +20,7 @@ struct interval {
 
 struct interval *interval_new(uint64_t index, uint64_t start_ns);
 void interval_free(struct interval *i);
+void interval_free_list(struct interval *first);
 
 struct interval_box {
     pthread_mutex_t lock;

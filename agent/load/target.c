@@ -177,17 +177,3 @@ enum err target_parse_source(struct target_address *a, const char *text, struct 
     }
     return ERR_OK;
 }
-
-const char *target_address_text(const struct target_address *a, char *out, size_t size)
-{
-    if (a->addr.ss_family == AF_UNIX) {
-        snprintf(out, size, "%s", ((const struct sockaddr_un *)&a->addr)->sun_path);
-        return out;
-    }
-    char host[64] = "?";
-    char port[16] = "?";
-    (void)getnameinfo((const struct sockaddr *)&a->addr, a->len, host, sizeof host, port, sizeof port,
-                      NI_NUMERICHOST | NI_NUMERICSERV);
-    snprintf(out, size, a->addr.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
-    return out;
-}

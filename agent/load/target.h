@@ -43,8 +43,4 @@ NODISCARD enum err target_resolve(struct target *t, uint64_t timeout_ns, struct 
 /* A numeric IPv4 or IPv6 address without a port. */
 NODISCARD enum err target_parse_source(struct target_address *a, const char *text, struct err_detail *d);
 
-/* "127.0.0.1:80", "[::1]:80" or the socket's path. Returns `out`. */
-#define TARGET_ADDRESS_TEXT_BYTES 128u
-const char *target_address_text(const struct target_address *a, char *out, size_t size);
-
 #endif

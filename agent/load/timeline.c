@@ -3,12 +3,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
 
-struct timeline_open {
-    struct timeline_open *next;
-    struct interval *sum;
-    uint32_t delivered;
-};
-
 void timeline_init(struct timeline *t, uint32_t workers, timeline_fn *on_point, void *arg)
 {
     *t = (struct timeline){.workers = workers, .on_point = on_point, .arg = arg};
@@ -17,20 +11,14 @@ void timeline_init(struct timeline *t, uint32_t workers, timeline_fn *on_point, 
 
 void timeline_fini(struct timeline *t)
 {
-    while (t->open != NULL) {
-        struct timeline_open *o = t->open;
-        t->open = o->next;
-        interval_free(o->sum);
-        free(o);
-    }
+    interval_free_list(t->open);
     free(t->points);
     *t = (struct timeline){0};
 }
 
 static void finish_first(struct timeline *t)
 {
-    struct timeline_open *o = t->open;
-    const struct interval *i = o->sum;
+    struct interval *i = t->open;
     struct timeline_point p = {.start_ns = i->start_ns,
                                .end_ns = i->end_ns,
                                .ok = i->latency.count,
@@ -43,26 +31,21 @@ static void finish_first(struct timeline *t)
         t->points[t->count++] = p;
     if (t->on_point != NULL)
         t->on_point(t->arg, &p, &i->latency);
-    t->open = o->next;
-    interval_free(o->sum);
-    free(o);
+    t->open = i->next;
+    interval_free(i);
 }
 
 static void add_one(struct timeline *t, struct interval *i)
 {
-    struct timeline_open **at = &t->open;
-    while (*at != NULL && (*at)->sum->index < i->index)
+    struct interval **at = &t->open;
+    while (*at != NULL && (*at)->index < i->index)
         at = &(*at)->next;
-    if (*at == NULL || (*at)->sum->index != i->index) {
-        struct timeline_open *o = mem_zalloc(1, sizeof *o);
-        o->sum = i;
-        o->delivered = 1;
-        o->next = *at;
-        *at = o;
+    if (*at == NULL || (*at)->index != i->index) {
+        i->next = *at;
+        *at = i;
     } else {
-        struct interval *sum = (*at)->sum;
-        sum->failed += i->failed;
-        hist_merge(&sum->latency, &i->latency);
+        (*at)->failed += i->failed;
+        hist_merge(&(*at)->latency, &i->latency);
         (*at)->delivered++;
         interval_free(i);
     }
@@ -75,7 +58,6 @@ void timeline_add(struct timeline *t, struct interval *list)
     while (list != NULL) {
         struct interval *i = list;
         list = i->next;
-        i->next = NULL;
         add_one(t, i);
     }
 }

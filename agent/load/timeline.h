@@ -28,7 +28,7 @@ struct timeline {
     size_t count;
     timeline_fn *on_point; /* may be NULL */
     void *arg;
-    struct timeline_open *open; /* intervals that some worker has still to deliver, oldest first */
+    struct interval *open; /* that some worker has still to deliver, oldest first */
 };
 
 void timeline_init(struct timeline *t, uint32_t workers, timeline_fn *on_point, void *arg);
