@@ -241,7 +241,7 @@ enum err channel_next(struct channel *c, uint64_t deadline_ns, struct channel_ev
     return ERR_OK;
 }
 
-void channel_tell(struct channel *c, const struct channel_view *view)
+void channel_show(struct channel *c, const struct channel_view *view)
 {
     struct channel_op op = {.kind = CHANNEL_OP_VIEW, .view = *view};
     post(c, &op);

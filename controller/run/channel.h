@@ -97,7 +97,7 @@ void channel_settle(struct channel *c);
 /* After this, channel_next ignores channel_fail: hosts that are left are still to be closed. */
 void channel_ignore_failure(struct channel *c);
 
-void channel_tell(struct channel *c, const struct channel_view *view);
+void channel_show(struct channel *c, const struct channel_view *view);
 /* The last thing a job thread does. */
 void channel_end(struct channel *c);
 

@@ -11,7 +11,6 @@ static enum err run_init(struct run *r, const struct run_options *o, struct err_
                       .e = o->experiment,
                       .design = o->design,
                       .channel = o->channel,
-                      .targets = mem_zalloc(o->experiment->target_count, sizeof(struct run_target)),
                       .servers = mem_zalloc(o->experiment->target_count, sizeof(struct run_server)),
                       .next_proc = 1};
     r->server = &r->servers[0];
@@ -30,8 +29,7 @@ static enum err run_init(struct run *r, const struct run_options *o, struct err_
     r->view.windows_total = o->mode == MSG_MODE_RUN ? (uint32_t)o->design->window_count : 0;
     for (size_t i = 0; i < o->design->window_count; i++)
         r->view.windows_done += r->present[i];
-    const char *boot_id = msg_text(o->host_count ? o->hosts[0].facts.boot_id : "");
-    if (boot_id[0] != '\0' && strcmp(boot_id, o->own_boot_id) == 0) {
+    if (o->host_count > 0 && run_is_here(r, 0)) {
         r->cores = mem_alloc(sizeof(*r->cores));
         placement_read_cores("/sys", r->cores);
     }
@@ -44,7 +42,6 @@ static void run_fini(struct run *r)
     for (size_t t = 0; t < r->e->target_count; t++)
         free(r->servers[t].log);
     free(r->servers);
-    free(r->targets);
     free(r->present);
     free(r->cores);
 }
@@ -53,7 +50,7 @@ static void run_fini(struct run *r)
 static size_t next_missing(const struct run *r, size_t i)
 {
     const struct design *d = r->design;
-    while (i < d->window_count && (r->present[i] || r->targets[d->cells[d->windows[i].cell].target].failed))
+    while (i < d->window_count && (r->present[i] || r->servers[d->cells[d->windows[i].cell].target].failed))
         i++;
     return i;
 }
@@ -87,7 +84,7 @@ static enum err make_way(struct run *r, const struct design_window *previous, co
 /* A server that lives as long as the job: others had the CPUs and the time meanwhile. */
 static void take_turn_again(struct run *r, uint32_t target)
 {
-    run_place_target(r, target);
+    must(run_place_target(r, target, NULL) == ERR_OK);
     r->server->ready_ns = clock_now_ns();
 }
 
@@ -114,7 +111,7 @@ static enum err measure_all(struct run *r, struct err_detail *d)
                       r->e->design.rounds, r->e->targets[target].name);
             e = run_start_target(r, target, w->round, w->slot, d);
         }
-        if (e == ERR_OK && !r->targets[target].failed)
+        if (e == ERR_OK && !r->servers[target].failed)
             e = run_measure_window(r, w, d);
         previous = w;
     }
@@ -134,13 +131,13 @@ static enum err verify_all(struct run *r, struct err_detail *d)
 {
     enum err e = ERR_OK;
     for (uint32_t t = 0; e == ERR_OK && t < r->e->target_count; t++) {
-        if (r->targets[t].failed)
+        if (r->servers[t].failed)
             continue;
         run_doing(r, 0, 0, "verifying '%s'", r->e->targets[t].name);
         e = run_start_target(r, t, 0, t, d);
         if (e == ERR_OK && r->server->up)
             e = run_stop_target(r, d);
-        if (e == ERR_OK && !r->targets[t].failed)
+        if (e == ERR_OK && !r->servers[t].failed)
             e = say_verified(r, r->e->targets[t].name, d);
     }
     return e;

@@ -20,18 +20,25 @@ static enum store_placement worst(enum store_placement a, enum store_placement b
     return a > b ? a : b; /* the list goes from clean to shared */
 }
 
+enum err run_place_target(struct run *r, uint32_t target, struct err_detail *d)
+{
+    const struct msg_host *load[LIMIT_HOSTS_PER_ROLE];
+    const struct experiment_target *t = &r->e->targets[target];
+    for (size_t i = 0; i < r->load_count; i++)
+        load[i] = &r->o->hosts[r->load_hosts[i]].facts;
+    enum err e = placement_make(&r->o->hosts[r->server_host].facts, load, r->load_count, t->cpus, r->cores,
+                                &r->placement, d);
+    return e == ERR_OK ? ERR_OK : err_prefix(d, e, "target '%s'", t->name);
+}
+
 /* The placement that holds for the job as a whole: the worst of its targets'. */
 static enum err place_all(struct run *r, enum store_placement *kind, struct err_detail *d)
 {
-    const struct msg_host *load[LIMIT_HOSTS_PER_ROLE];
     *kind = STORE_PLACEMENT_SPLIT_HOSTS;
-    for (size_t i = 0; i < r->load_count; i++)
-        load[i] = &r->o->hosts[r->load_hosts[i]].facts;
-    for (size_t t = 0; t < r->e->target_count; t++) {
-        enum err e = placement_make(&r->o->hosts[r->server_host].facts, load, r->load_count,
-                                    r->e->targets[t].cpus, r->cores, &r->placement, d);
+    for (uint32_t t = 0; t < r->e->target_count; t++) {
+        enum err e = run_place_target(r, t, d);
         if (e != ERR_OK)
-            return err_prefix(d, e, "target '%s'", r->e->targets[t].name);
+            return e;
         *kind = worst(*kind, r->placement.kind);
     }
     return ERR_OK;

@@ -6,23 +6,18 @@
  * Functions return ERR_OK or a failure of the infrastructure (with its sentence), which ends the job. What
  * the experiment itself does wrong (a check, a gate) is data: it is stored and the job goes on.
  */
-#include "controller/run/gate.h"
+#include "common/clock.h"
 #include "controller/run/placement.h"
 #include "controller/run/run.h"
 
-#define RUN_COMMAND_NS  (UINT64_C(10) * 1000000000) /* small commands: far beyond any round trip */
-#define RUN_TRANSFER_NS (UINT64_C(60) * 1000000000) /* one chunk, or hashing what is already there */
-#define RUN_CLOSE_NS    (UINT64_C(20) * 1000000000) /* ending all trees of a job on a host */
-#define RUN_STOP_NS     (UINT64_C(2) * 1000000000)  /* the same while the controller itself is stopping */
-#define RUN_BUILD_NS    (UINT64_C(1800) * 1000000000)
-#define RUN_RESULT_NS   (UINT64_C(20) * 1000000000) /* from the end of a window to the generator's result */
-#define RUN_SAMPLE_NS   (UINT64_C(2) * 1000000000)  /* end samples that are later than this do not come */
+#define RUN_COMMAND_NS  (10 * NS_PER_S) /* small commands: far beyond any round trip */
+#define RUN_TRANSFER_NS (60 * NS_PER_S) /* one chunk, or hashing what is already there */
+#define RUN_CLOSE_NS    (20 * NS_PER_S) /* ending all trees of a job on a host */
+#define RUN_STOP_NS     (2 * NS_PER_S)  /* the same while the controller itself is stopping */
+#define RUN_BUILD_NS    (1800 * NS_PER_S)
 
-struct run_target { /* of the experiment, over the whole job */
-    bool failed;    /* out for this and later rounds */
-};
-
-struct run_server { /* the newest process of a target */
+struct run_server { /* a target and its newest process */
+    bool failed;    /* the target is out for this and later rounds */
     bool up;
     bool died; /* ended without being asked */
     uint32_t target;
@@ -56,7 +51,6 @@ struct run {
     const char *server_address;
     struct placement placement; /* of the present target */
 
-    struct run_target *targets;
     struct run_server *servers; /* per target */
     struct run_server *server;  /* of the present target; never NULL */
     bool *present;              /* per window: has its final attempt */
@@ -71,9 +65,22 @@ struct run {
     bool has_previous;
     uint64_t previous_end_ns;      /* load host's time */
     uint64_t previous_end_here_ns; /* controller's time */
-
-    struct run_window *window; /* open, or NULL: where PROGRESS and samples go */
 };
+
+/* Each file below uses only those that stand above it. */
+
+/* ---- run_server.c: what is known of the processes under test -------------------------------------- */
+
+/* A fresh process of the target takes the place of the one before, and becomes r->server. */
+void run_server_begin(struct run *r, uint32_t target);
+/* A process on the server's host ended. */
+void run_server_ended(struct run *r, const struct msg_exited *exited);
+void run_server_keep_log(struct run_server *s, const struct msg_exited *exited);
+/* How it ended, as the end of a sentence; `when` is "" or begins with a blank. */
+void run_server_describe_end(const struct msg_exited *exited, const char *when, char *out, size_t size);
+/* The row of a start gets how it went on, and its log. Nothing when there is no such row. */
+NODISCARD enum err run_server_store_end(struct run *r, struct run_server *s, uint64_t rss_after_bytes,
+                                        const char *error, struct err_detail *d);
 
 /* ---- run_wait.c: commands and answers, what people see -------------------------------------------- */
 
@@ -90,10 +97,11 @@ NODISCARD enum err run_ask_one(struct run *r, uint32_t host, const struct msg_co
 NODISCARD enum err run_expect_kept(const struct run *r, const struct run_reply *reply, struct err_detail *d);
 void run_reply_fini(struct run_reply *reply);
 void run_replies_fini(struct run_reply *replies, size_t count);
-/* An event that nobody waited for: a server that ended, a generator's progress. Finis it. */
-void run_note(struct run *r, struct channel_event *e);
+/* An event that nobody waited for: a server may have ended. Finis it. */
+void run_note(struct run *r, struct channel_event *event);
 /* Gives an answer to the reply that waits for it; false when none does. */
-bool run_give(struct run_reply *replies, size_t count, struct channel_event *e);
+bool run_give(struct run_reply *replies, size_t count, const struct channel_event *event);
+bool run_all_answered(const struct run_reply *replies, size_t count);
 /* Events go on being noted until then. */
 NODISCARD enum err run_pause(struct run *r, uint64_t until_ns, struct err_detail *d);
 
@@ -102,25 +110,25 @@ NODISCARD enum err run_say(struct run *r, struct err_detail *d, const char *fmt,
 /* What is going on now: by the schedule it takes `step_ns` (0 when it has no time of its own there), and what
  * comes after it `then_ns`. */
 void run_doing(struct run *r, uint64_t step_ns, uint64_t then_ns, const char *fmt, ...) PRINTF_LIKE(4, 5);
-/* The experiment's own failure: the first one becomes the job's cause. */
-void run_experiment_failed(struct run *r, const char *text);
-/* A request with "${server.address}" filled into its headers; everything else is borrowed. */
-void run_fill_request(const struct run *r, struct msg_request *request, struct msg_headers *owned);
-void run_headers_fini(struct msg_headers *owned);
+/* "${server.address}" in the values of a request's own headers becomes the address. */
+void run_fill_headers(const struct run *r, struct msg_headers *headers);
 const char *run_agent_name(const struct run *r, uint32_t host);
+/* Whether a host is the controller's own machine. */
+bool run_is_here(const struct run *r, uint32_t host);
 
 /* ---- run_hosts.c ---------------------------------------------------------------------------------- */
 
 NODISCARD enum err run_seat_hosts(struct run *r, struct err_detail *d);
 NODISCARD enum err run_open_hosts(struct run *r, struct err_detail *d);
 NODISCARD enum err run_send_files(struct run *r, struct err_detail *d);
+/* Gives the target and its load the CPUs they have beside each other. Fails for no target once
+ * run_seat_hosts has passed. */
+NODISCARD enum err run_place_target(struct run *r, uint32_t target, struct err_detail *d);
 /* Waits for the hosts at most `timeout_ns`. */
 void run_close_hosts(struct run *r, uint64_t timeout_ns);
 
 /* ---- run_target.c --------------------------------------------------------------------------------- */
 
-/* Gives the target and its load the CPUs they have beside each other. */
-void run_place_target(struct run *r, uint32_t target);
 NODISCARD enum err run_build_all(struct run *r, struct err_detail *d);
 /* Starts the target, checks it from the load host, reads its memory. Afterwards r->server.up, or the target
  * has failed. */
@@ -129,17 +137,12 @@ NODISCARD enum err run_start_target(struct run *r, uint32_t target, uint32_t rou
 /* The present one; nothing when it is not up. */
 NODISCARD enum err run_stop_target(struct run *r, struct err_detail *d);
 NODISCARD enum err run_stop_all(struct run *r, struct err_detail *d);
-/* A process on the server's host ended. */
-void run_server_ended(struct run *r, const struct msg_exited *exited);
-/* Fails a target for the rest of the job. */
-NODISCARD enum err run_fail_target(struct run *r, uint32_t target, const char *why, struct err_detail *d);
 
-/* ---- run_window.c --------------------------------------------------------------------------------- */
+/* ---- window_conduct.c ----------------------------------------------------------------------------- */
 
 /* Idle until the gap after the window before is over; nothing when there was none. */
 NODISCARD enum err run_wait_gap(struct run *r, const struct design_window *w, struct err_detail *d);
 /* All attempts that this window needs. The server is up when it is called; it may be down afterwards. */
 NODISCARD enum err run_measure_window(struct run *r, const struct design_window *w, struct err_detail *d);
-void run_window_progress(struct run *r, uint32_t host, const struct msg_progress *p);
 
 #endif

@@ -1,5 +1,4 @@
 /* One server process: built, started fresh, checked from the load host, stopped with its whole tree. */
-#include "common/clock.h"
 #include "common/mem.h"
 #include "controller/run/run_inner.h"
 
@@ -11,43 +10,23 @@ static char *resolve_dir(const struct run *r, const struct experiment_target *t)
     const char *dir = msg_text(t->dir);
     if (dir[0] == '/' || r->o->files->count > 0)
         return mem_strdup(dir);
-    const char *boot_id = msg_text(r->o->hosts[r->server_host].facts.boot_id);
-    bool here = boot_id[0] != '\0' && strcmp(boot_id, r->o->own_boot_id) == 0;
-    if (!here || r->o->base_dir[0] == '\0')
+    if (!run_is_here(r, r->server_host) || r->o->base_dir[0] == '\0')
         return mem_strdup(dir);
     return dir[0] ? mem_printf("%s/%s", r->o->base_dir, dir) : mem_strdup(r->o->base_dir);
 }
 
-void run_place_target(struct run *r, uint32_t target)
+/* For the rest of the job. The first such failure becomes the job's cause. */
+static enum err fail_target(struct run *r, uint32_t target, const char *why, struct err_detail *d)
 {
-    const struct msg_host *load[LIMIT_HOSTS_PER_ROLE];
-    for (size_t i = 0; i < r->load_count; i++)
-        load[i] = &r->o->hosts[r->load_hosts[i]].facts;
-    must(placement_make(&r->o->hosts[r->server_host].facts, load, r->load_count, r->e->targets[target].cpus,
-                        r->cores, &r->placement, NULL) == ERR_OK); /* run_seat_hosts has tried it */
-}
-
-enum err run_fail_target(struct run *r, uint32_t target, const char *why, struct err_detail *d)
-{
-    char text[1024];
-    snprintf(text, sizeof(text), "target '%s': %s", r->e->targets[target].name, why);
-    r->targets[target].failed = true;
-    r->targets_failed++;
-    run_experiment_failed(r, text);
+    char text[sizeof r->first_failure];
+    snprintf(text, sizeof text, "target '%s': %s", r->e->targets[target].name, why);
+    r->servers[target].failed = true;
+    if (r->targets_failed++ == 0)
+        snprintf(r->first_failure, sizeof r->first_failure, "%s", text);
     return run_say(r, d, "%s", text);
 }
 
 /* ---- build --------------------------------------------------------------------------------------- */
-
-static void describe_end(const struct msg_exited *x, const char *when, char *out, size_t size)
-{
-    const char *tail = msg_text(x->log_tail);
-    const char *said = tail[0] ? "; it said:\n" : "; it said nothing";
-    if (x->signal != 0)
-        snprintf(out, size, "ended by signal %d%s%s%s", x->signal, when, said, tail);
-    else
-        snprintf(out, size, "exited with status %d%s%s%s", x->status, when, said, tail);
-}
 
 /* Why a START did not end as it should; "" when it did. Owned by the reply. */
 static const char *start_failure(const struct msg_event *e, const char *label, char *text, size_t size)
@@ -55,7 +34,7 @@ static const char *start_failure(const struct msg_event *e, const char *label, c
     if (e->kind == MSG_EVENT_STARTED && e->code == ERR_OK)
         return "";
     if (e->kind == MSG_EVENT_EXITED) {
-        describe_end(&e->u.exited, " before it was ready", text, size);
+        run_server_describe_end(&e->u.exited, " before it was ready", text, size);
         return text;
     }
     const char *why = msg_text(e->text)[0] ? msg_text(e->text) : err_text(e->code);
@@ -66,40 +45,16 @@ static const char *start_failure(const struct msg_event *e, const char *label, c
     return text;
 }
 
-static void keep_log(struct run_server *s, const struct msg_exited *x)
+/* What a build step and the server itself have alike. */
+static void begin_process(struct run *r, uint32_t target, const struct msg_strings *argv, struct msg_start *s)
 {
-    free(s->log);
-    s->log = mem_dup(x->log.data, x->log.len);
-    s->log_len = x->log.len;
-}
-
-/* The log of a run that has ended goes where its row is. */
-static enum err store_end(struct run *r, struct run_server *s, uint64_t rss_after, const char *error,
-                          struct err_detail *d)
-{
-    if (s->run_id == 0)
-        return ERR_OK;
-    enum err e = store_end_target_run(r->store, s->run_id, rss_after, error, s->log, s->log_len, d);
-    free(s->log);
-    s->log = NULL;
-    s->log_len = 0;
-    s->run_id = 0;
-    return e;
-}
-
-/* A fresh process of the target takes the place of the one before. */
-static void begin_process(struct run *r, uint32_t target, struct msg_start *s)
-{
-    s->proc = r->next_proc++;
-    r->server = &r->servers[target];
-    free(r->server->log);
-    *r->server = (struct run_server){.up = true, .target = target, .proc = s->proc};
-}
-
-static void free_words(struct msg_start *s)
-{
-    mem_free_strings(&s->argv.items, &s->argv.count);
-    mem_free_strings(&s->env.items, &s->env.count);
+    const struct experiment_target *t = &r->e->targets[target];
+    run_server_begin(r, target);
+    s->proc = r->server->proc;
+    s->dir = resolve_dir(r, t);
+    s->grace_ns = t->stop_grace_ns;
+    experiment_fill_strings(argv, r->server_address, &s->argv);
+    experiment_fill_strings(&t->env, r->server_address, &s->env);
 }
 
 /* A failed build is a run of the target that never came to a start: it is stored with its log. */
@@ -110,9 +65,9 @@ static enum err fail_build(struct run *r, uint32_t target, size_t step, const ch
     const struct store_target_run row = {.target = target, .error = text, .started_wall_ns = clock_wall_ns()};
     enum err e = store_add_target_run(r->store, r->o->job, &row, &r->server->run_id, d);
     if (e == ERR_OK)
-        e = run_fail_target(r, target, text, d);
+        e = fail_target(r, target, text, d);
     if (e == ERR_OK)
-        e = store_end(r, r->server, 0, text, d);
+        e = run_server_store_end(r, r->server, 0, text, d);
     free(text);
     return e;
 }
@@ -122,18 +77,11 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
     const struct experiment_target *t = &r->e->targets[target];
     struct run_reply reply;
     char failure[1024];
-    char *label = mem_printf("build %s", t->name);
-    char *dir = resolve_dir(r, t);
-    struct msg_command c = {.kind = MSG_COMMAND_START};
-    struct msg_start *s = &c.u.start;
-    begin_process(r, target, s);
-    s->label = label;
-    experiment_fill_strings(&t->build[step].argv, r->server_address, &s->argv);
-    experiment_fill_strings(&t->env, r->server_address, &s->env);
-    s->dir = dir;
-    s->ready = MSG_READY_EXIT;
-    s->ready_timeout_ns = RUN_BUILD_NS;
-    s->grace_ns = t->stop_grace_ns;
+    struct msg_command c = {.kind = MSG_COMMAND_START,
+                            .u.start = {.label = mem_printf("build %s", t->name),
+                                        .ready = MSG_READY_EXIT,
+                                        .ready_timeout_ns = RUN_BUILD_NS}};
+    begin_process(r, target, &t->build[step].argv, &c.u.start);
     run_doing(r, 0, design_remaining_ns(r->e, r->design, 0), "building '%s' (step %zu of %zu)", t->name,
               step + 1, t->build_count);
     enum err e = run_ask_one(r, r->server_host, &c, "build", RUN_BUILD_NS + RUN_COMMAND_NS, &reply, d);
@@ -141,7 +89,7 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
     if (e == ERR_OK)
         e = run_expect_kept(r, &reply, d);
     if (e == ERR_OK) {
-        const char *why = start_failure(&reply.event, label, failure, sizeof(failure));
+        const char *why = start_failure(&reply.event, c.u.start.label, failure, sizeof(failure));
         /* A build step is meant to end: status 0 is success however it is told. */
         bool ended_well = reply.event.kind == MSG_EVENT_EXITED && reply.event.u.exited.status == 0 &&
                           reply.event.u.exited.signal == 0;
@@ -149,16 +97,14 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
             e = fail_build(r, target, step, why, d);
     }
     run_reply_fini(&reply);
-    free_words(s);
-    free(label);
-    free(dir);
+    msg_command_fini(&c);
     return e;
 }
 
 enum err run_build_all(struct run *r, struct err_detail *d)
 {
     for (uint32_t t = 0; t < r->e->target_count; t++) {
-        for (size_t step = 0; step < r->e->targets[t].build_count && !r->targets[t].failed; step++) {
+        for (size_t step = 0; step < r->e->targets[t].build_count && !r->servers[t].failed; step++) {
             enum err e = build_step(r, t, step, d);
             if (e != ERR_OK)
                 return e;
@@ -169,36 +115,6 @@ enum err run_build_all(struct run *r, struct err_detail *d)
 
 /* ---- start --------------------------------------------------------------------------------------- */
 
-void run_server_ended(struct run *r, const struct msg_exited *x)
-{
-    for (size_t t = 0; t < r->e->target_count; t++) {
-        struct run_server *s = &r->servers[t];
-        if (!s->up || s->proc != x->proc)
-            continue;
-        s->up = false;
-        s->died = !x->asked;
-        int n = snprintf(s->died_text, sizeof(s->died_text), "target '%s' ", r->e->targets[t].name);
-        must(n > 0 && (size_t)n < sizeof(s->died_text)); /* names are capped */
-        describe_end(x, "", s->died_text + n, sizeof(s->died_text) - (size_t)n);
-        keep_log(s, x);
-    }
-}
-
-static void fill_start(struct run *r, const struct experiment_target *t, char *dir, struct msg_start *s)
-{
-    s->label = t->name;
-    experiment_fill_strings(&t->start, r->server_address, &s->argv);
-    experiment_fill_strings(&t->env, r->server_address, &s->env);
-    s->dir = dir;
-    s->cpus = r->placement.server.cpus;
-    s->ready = t->ready.kind;
-    s->ready_host = (char *)(uintptr_t)r->server_address; /* where the load will look for it */
-    s->ready_port = t->ready.port ? t->ready.port : t->port;
-    s->ready_path = t->ready.path;
-    s->ready_timeout_ns = t->ready.timeout_ns;
-    s->grace_ns = t->stop_grace_ns;
-}
-
 /* Starts it; `row` says how that went. */
 static enum err start_process(struct run *r, uint32_t target, struct store_target_run *row, char **why,
                               struct err_detail *d)
@@ -206,10 +122,16 @@ static enum err start_process(struct run *r, uint32_t target, struct store_targe
     const struct experiment_target *t = &r->e->targets[target];
     struct run_reply reply;
     char failure[2048];
-    char *dir = resolve_dir(r, t);
-    struct msg_command c = {.kind = MSG_COMMAND_START};
-    fill_start(r, t, dir, &c.u.start);
-    begin_process(r, target, &c.u.start);
+    struct msg_command c = {
+        .kind = MSG_COMMAND_START,
+        .u.start = {.label = mem_strdup(t->name),
+                    .cpus = mem_strdup(r->placement.server.cpus),
+                    .ready = t->ready.kind,
+                    .ready_host = mem_strdup(r->server_address), /* where the load will look for it */
+                    .ready_port = t->ready.port ? t->ready.port : t->port,
+                    .ready_path = mem_strdup(msg_text(t->ready.path)),
+                    .ready_timeout_ns = t->ready.timeout_ns}};
+    begin_process(r, target, &t->start, &c.u.start);
     row->started_wall_ns = clock_wall_ns();
     enum err e =
         run_ask_one(r, r->server_host, &c, "start a target", t->ready.timeout_ns + RUN_COMMAND_NS, &reply, d);
@@ -221,14 +143,13 @@ static enum err start_process(struct run *r, uint32_t target, struct store_targe
             *why = mem_strdup(text);
             r->server->up = false;
             if (reply.event.kind == MSG_EVENT_EXITED)
-                keep_log(r->server, &reply.event.u.exited);
+                run_server_keep_log(r->server, &reply.event.u.exited);
         } else {
             row->startup_ns = reply.event.u.started.startup_ns;
         }
     }
     run_reply_fini(&reply);
-    free_words(&c.u.start);
-    free(dir);
+    msg_command_fini(&c);
     return e;
 }
 
@@ -250,26 +171,24 @@ static enum err run_checks(struct run *r, const struct experiment_target *t, str
     size_t failed = 0;
     for (size_t i = 0; i < r->e->check_count; i++) {
         struct run_reply reply;
-        struct msg_command c = {.kind = MSG_COMMAND_CHECK, .u.check = r->e->checks[i].check};
-        c.u.check.host = (char *)(uintptr_t)r->server_address;
+        struct msg_command c;
+        const struct msg_check *check = &r->e->checks[i].check;
+        msg_command_copy(&c, &(struct msg_command){.kind = MSG_COMMAND_CHECK, .u.check = *check});
+        mem_set_string(&c.u.check.host, r->server_address);
         c.u.check.port = t->port;
-        struct msg_headers headers;
-        run_fill_request(r, &c.u.check.request, &headers);
+        run_fill_headers(r, &c.u.check.request.headers);
         enum err e = run_ask_one(r, r->load_hosts[0], &c, "check a target",
-                                 c.u.check.timeout_ns + RUN_COMMAND_NS, &reply, d);
-        run_headers_fini(&headers);
+                                 check->timeout_ns + RUN_COMMAND_NS, &reply, d);
+        msg_command_fini(&c);
         if (e != ERR_OK)
             return e;
-        bool ok =
-            reply.event.kind == MSG_EVENT_CHECKED && reply.event.code == ERR_OK && reply.event.u.checked.ok;
+        bool checked = reply.event.kind == MSG_EVENT_CHECKED && reply.event.code == ERR_OK;
+        bool ok = checked && reply.event.u.checked.ok;
         if (!ok && row->failed_check == NULL)
-            row->failed_check = msg_text(c.u.check.name); /* the experiment's */
+            row->failed_check = msg_text(check->name);
         if (!ok)
-            append_failure(why, msg_text(c.u.check.name),
-                           reply.event.kind == MSG_EVENT_CHECKED && reply.event.code == ERR_OK
-                               ? msg_text(reply.event.u.checked.difference)
-                               : msg_text(reply.event.text),
-                           failed++);
+            append_failure(why, msg_text(check->name),
+                           msg_text(checked ? reply.event.u.checked.difference : reply.event.text), failed++);
         run_reply_fini(&reply);
     }
     if (failed > CHECKS_SHOWN) {
@@ -300,9 +219,10 @@ enum err run_start_target(struct run *r, uint32_t target, uint32_t round, uint32
     const struct experiment_target *t = &r->e->targets[target];
     struct store_target_run row = {.target = target, .round = round, .slot = slot};
     char *why = NULL;
-    run_place_target(r, target);
+    must(run_place_target(r, target, NULL) == ERR_OK);
     r->has_previous = false;
-    enum err e = store_end(r, &r->servers[target], 0, r->servers[target].died_text, d); /* one that died */
+    enum err e =
+        run_server_store_end(r, &r->servers[target], 0, r->servers[target].died_text, d); /* one that died */
     if (e == ERR_OK)
         e = start_process(r, target, &row, &why, d);
     if (e == ERR_OK && why == NULL)
@@ -319,11 +239,11 @@ enum err run_start_target(struct run *r, uint32_t target, uint32_t round, uint32
     row.error = why ? why : "";
     e = store_add_target_run(r->store, r->o->job, &row, &r->server->run_id, d);
     if (e == ERR_OK && why != NULL)
-        e = run_fail_target(r, target, why, d);
+        e = fail_target(r, target, why, d);
     if (e == ERR_OK && why != NULL && r->server->up)
         e = run_stop_target(r, d);
     if (e == ERR_OK && why != NULL)
-        e = store_end(r, r->server, 0, why, d);
+        e = run_server_store_end(r, r->server, 0, why, d);
     r->server->ready_ns = clock_now_ns();
 out:
     free(why);
@@ -340,19 +260,19 @@ enum err run_stop_target(struct run *r, struct err_detail *d)
     if (e != ERR_OK)
         return e;
     if (!s->up) /* died before, or just now */
-        return store_end(r, s, 0, s->died_text, d);
+        return run_server_store_end(r, s, 0, s->died_text, d);
     const struct experiment_target *t = &r->e->targets[s->target];
     struct run_reply reply;
     struct msg_command c = {.kind = MSG_COMMAND_STOP, .u.stop.proc = s->proc};
     e = run_ask_one(r, r->server_host, &c, "stop a target", t->stop_grace_ns + RUN_CLOSE_NS, &reply, d);
     s->up = false;
     if (e == ERR_OK && reply.event.kind == MSG_EVENT_EXITED)
-        keep_log(s, &reply.event.u.exited);
+        run_server_keep_log(s, &reply.event.u.exited);
     else if (e == ERR_OK && reply.event.code != ERR_OK && reply.event.code != ERR_NOT_FOUND)
         e = err_set(d, reply.event.code, "agent '%s' cannot stop target '%s': %s",
                     run_agent_name(r, r->server_host), t->name, msg_text(reply.event.text));
     run_reply_fini(&reply);
-    return e == ERR_OK ? store_end(r, s, rss_after, "", d) : e;
+    return e == ERR_OK ? run_server_store_end(r, s, rss_after, "", d) : e;
 }
 
 enum err run_stop_all(struct run *r, struct err_detail *d)

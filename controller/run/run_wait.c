@@ -1,5 +1,4 @@
-/* Commands and their answers, and what the people who watch see of it. */
-#include "common/clock.h"
+/* What a run says and hears: commands and their answers, lines and the view for people. */
 #include "common/mem.h"
 #include "controller/run/run_inner.h"
 
@@ -8,6 +7,12 @@
 const char *run_agent_name(const struct run *r, uint32_t host)
 {
     return r->o->hosts[host].agent;
+}
+
+bool run_is_here(const struct run *r, uint32_t host)
+{
+    const char *boot_id = msg_text(r->o->hosts[host].facts.boot_id);
+    return boot_id[0] != '\0' && strcmp(boot_id, r->o->own_boot_id) == 0;
 }
 
 void run_reply_fini(struct run_reply *reply)
@@ -30,36 +35,22 @@ void run_ask(struct run *r, uint32_t host, const struct msg_command *c, const ch
     reply->tag = channel_send(r->channel, host, c);
 }
 
-void run_note(struct run *r, struct channel_event *e)
+/* All others are answers that came after their time-out. */
+void run_note(struct run *r, struct channel_event *event)
 {
-    switch (e->event.kind) {
-    case MSG_EVENT_EXITED:
-        if (e->host == r->server_host)
-            run_server_ended(r, &e->event.u.exited);
-        break;
-    case MSG_EVENT_PROGRESS:
-        run_window_progress(r, e->host, &e->event.u.progress);
-        break;
-    case MSG_EVENT_DONE:
-    case MSG_EVENT_FILES:
-    case MSG_EVENT_STARTED:
-    case MSG_EVENT_CHECKED:
-    case MSG_EVENT_LOADED:
-    case MSG_EVENT_SAMPLED:
-    case MSG_EVENT_COUNT:
-        break; /* an answer that came after its time-out */
-    }
-    channel_event_fini(e);
+    if (event->event.kind == MSG_EVENT_EXITED && event->host == r->server_host)
+        run_server_ended(r, &event->event.u.exited);
+    channel_event_fini(event);
 }
 
-bool run_give(struct run_reply *replies, size_t count, struct channel_event *e)
+bool run_give(struct run_reply *replies, size_t count, const struct channel_event *event)
 {
-    if (e->event.answers == 0 || e->event.kind == MSG_EVENT_PROGRESS)
+    if (event->event.answers == 0)
         return false;
     for (size_t i = 0; i < count; i++) {
-        if (replies[i].tag != e->event.answers || replies[i].answered)
+        if (replies[i].tag != event->event.answers || replies[i].answered)
             continue;
-        replies[i].event = e->event;
+        replies[i].event = event->event;
         replies[i].answered = true;
         return true;
     }
@@ -75,22 +66,27 @@ static const struct run_reply *first_open(const struct run_reply *replies, size_
     return NULL;
 }
 
+bool run_all_answered(const struct run_reply *replies, size_t count)
+{
+    return first_open(replies, count) == NULL;
+}
+
 enum err run_await(struct run *r, struct run_reply *replies, size_t count, uint64_t timeout_ns,
                    struct err_detail *d)
 {
     uint64_t deadline_ns = clock_now_ns() + timeout_ns;
     const struct run_reply *open;
     while ((open = first_open(replies, count)) != NULL) {
-        struct channel_event e;
-        enum err result = channel_next(r->channel, deadline_ns, &e, d);
-        if (result == ERR_TIMEOUT)
+        struct channel_event event;
+        enum err e = channel_next(r->channel, deadline_ns, &event, d);
+        if (e == ERR_TIMEOUT)
             return err_set(
                 d, ERR_TIMEOUT, "agent '%s' did not answer (%s) within %llu s; its log may say why",
                 run_agent_name(r, open->host), open->what, (unsigned long long)(timeout_ns / NS_PER_S));
-        if (result != ERR_OK)
-            return result;
-        if (!run_give(replies, count, &e))
-            run_note(r, &e);
+        if (e != ERR_OK)
+            return e;
+        if (!run_give(replies, count, &event))
+            run_note(r, &event);
     }
     return ERR_OK;
 }
@@ -113,37 +109,23 @@ enum err run_expect_kept(const struct run *r, const struct run_reply *reply, str
 enum err run_pause(struct run *r, uint64_t until_ns, struct err_detail *d)
 {
     for (;;) {
-        struct channel_event e;
-        enum err result = channel_next(r->channel, until_ns, &e, d);
-        if (result == ERR_TIMEOUT)
+        struct channel_event event;
+        enum err e = channel_next(r->channel, until_ns, &event, d);
+        if (e == ERR_TIMEOUT)
             return ERR_OK;
-        if (result != ERR_OK)
-            return result;
-        run_note(r, &e);
+        if (e != ERR_OK)
+            return e;
+        run_note(r, &event);
     }
 }
 
-/* ---- what is known only now ------------------------------------------------------------------------ */
-
-void run_fill_request(const struct run *r, struct msg_request *request, struct msg_headers *owned)
+void run_fill_headers(const struct run *r, struct msg_headers *headers)
 {
-    owned->count = request->headers.count;
-    owned->items = mem_zalloc(owned->count + 1, sizeof(*owned->items));
-    for (size_t i = 0; i < owned->count; i++) {
-        owned->items[i].name = mem_strdup(msg_text(request->headers.items[i].name));
-        owned->items[i].value = experiment_fill(msg_text(request->headers.items[i].value), r->server_address);
+    for (size_t i = 0; i < headers->count; i++) {
+        char *filled = experiment_fill(msg_text(headers->items[i].value), r->server_address);
+        free(headers->items[i].value);
+        headers->items[i].value = filled;
     }
-    request->headers = *owned;
-}
-
-void run_headers_fini(struct msg_headers *owned)
-{
-    for (size_t i = 0; i < owned->count; i++) {
-        free(owned->items[i].name);
-        free(owned->items[i].value);
-    }
-    free(owned->items);
-    *owned = (struct msg_headers){0};
 }
 
 /* ---- for people ---------------------------------------------------------------------------------- */
@@ -168,11 +150,5 @@ void run_doing(struct run *r, uint64_t step_ns, uint64_t then_ns, const char *fm
     r->view.ok_per_s = 0;
     r->view.step_end_ns = clock_now_ns() + step_ns;
     r->view.then_ns = r->o->mode == MSG_MODE_RUN ? then_ns : 0;
-    channel_tell(r->channel, &r->view);
-}
-
-void run_experiment_failed(struct run *r, const char *text)
-{
-    if (r->first_failure[0] == '\0')
-        snprintf(r->first_failure, sizeof(r->first_failure), "%s", text);
+    channel_show(r->channel, &r->view);
 }
