@@ -5,7 +5,7 @@
  * by the daemon; everything on the loop's thread.
  */
 #include "controller/fleet/fleet.h"
-#include "controller/job/job.h"
+#include "controller/job/job_table.h"
 #include "controller/store/store_worker.h"
 #include "proto/link/link.h"
 

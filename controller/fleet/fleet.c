@@ -1,6 +1,5 @@
 #include "controller/fleet/fleet.h"
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "controller/fleet/fleet_agent.h"
@@ -45,38 +44,16 @@ static struct fleet_agent *find_or_add(struct fleet *f, const char *name)
     return f->agents[i];
 }
 
-static void copy_facts(struct fleet_agent *a, const struct msg_host *from)
-{
-    struct msg_host *to = &a->facts;
-    mem_set_string(&to->hostname, msg_text(from->hostname));
-    mem_set_string(&to->boot_id, msg_text(from->boot_id));
-    mem_set_string(&to->kernel, msg_text(from->kernel));
-    mem_set_string(&to->os, msg_text(from->os));
-    mem_set_string(&to->cpu_model, msg_text(from->cpu_model));
-    mem_set_string(&to->address, msg_text(from->address));
-    mem_set_string(&to->cpu_list, msg_text(from->cpu_list));
-    mem_set_string(&to->libraries, msg_text(from->libraries));
-    to->cpus = from->cpus;
-    to->memory_bytes = from->memory_bytes;
-    mem_free_strings(&to->labels.items, &to->labels.count);
-    to->labels.items = mem_zalloc(from->labels.count + 1, sizeof(char *));
-    for (size_t i = 0; i < from->labels.count; i++)
-        to->labels.items[to->labels.count++] = mem_strdup(msg_text(from->labels.items[i]));
-}
-
 /* The job's thread may wait for them, also while it closes its hosts. */
 static void answer_open(struct fleet *f, const char *job, uint32_t host, const struct fleet_open *open,
                         size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct msg_event answer = {.answers = open[i].tag,
-                                         .job = (char *)(uintptr_t)job,
-                                         .kind = MSG_EVENT_DONE,
-                                         .code = ERR_CLOSED,
-                                         .text =
-                                             (char *)(uintptr_t) "the job does not hold this host any more"};
-        if (open[i].tag != 0)
-            f->handlers.on_event(f->handlers.arg, job, host, &answer);
+        if (open[i].tag == 0)
+            continue;
+        struct msg_event answer = fleet_refusal(open[i].tag, job, ERR_CLOSED);
+        f->handlers.on_event(f->handlers.arg, job, host, &answer);
+        msg_event_fini(&answer);
     }
 }
 
@@ -92,7 +69,7 @@ static void lose(struct fleet *f, struct fleet_agent *a, const char *cause)
     a->open_count = 0;
     log_warn("agent_lost", "agent=%s job=%s cause=\"%s\"", a->name, job ? job : "", cause);
     fleet_agent_void(a);
-    fleet_agent_handle(a, FLEET_INPUT_LOSE);
+    fleet_agent_handle(a, FLEET_EVENT_LOSE);
     if (had_job)
         f->handlers.on_lost(f->handlers.arg, job, host, cause);
     if (owned)
@@ -126,7 +103,7 @@ static void reconcile(struct fleet *f, struct fleet_agent *a, const struct msg_h
     if (held[0] == '\0' || (a->job != NULL && strcmp(held, a->job) == 0))
         return;
     if (a->state == FLEET_CLOSING) /* of another job: the one that it really holds counts */
-        fleet_agent_handle(a, FLEET_INPUT_LOSE);
+        fleet_agent_handle(a, FLEET_EVENT_LOSE);
     if (a->state == FLEET_FREE) {
         log_info("job_left_over", "agent=%s job=%s", a->name, held);
         fleet_agent_queue_close(a, held);
@@ -162,7 +139,8 @@ enum err fleet_hello(struct fleet *f, void *peer, const struct msg_hello *hello,
     mem_set_string(&a->build, msg_text(hello->build));
     reconcile(f, a, hello, restarted);
     a->incarnation = hello->incarnation;
-    copy_facts(a, &hello->host);
+    msg_host_fini(&a->facts);
+    msg_host_copy(&a->facts, &hello->host);
     *out = a;
     *acked_event = fleet_agent_acked(a);
     log_info("agent_up", "agent=%s address=%s host=%s cpus=%u held_job=%s", a->name, address,
@@ -271,8 +249,17 @@ enum err fleet_command(struct fleet *f, struct fleet_agent *a, const char *job, 
         return ERR_CLOSED;
     enum err e = fleet_agent_queue(a, job, c, tag);
     if (e == ERR_OK && c->kind == MSG_COMMAND_JOB_CLOSE)
-        fleet_agent_handle(a, FLEET_INPUT_CLOSE);
+        fleet_agent_handle(a, FLEET_EVENT_CLOSE);
     return e;
+}
+
+struct msg_event fleet_refusal(uint64_t tag, const char *job, enum err code)
+{
+    return (struct msg_event){.answers = tag,
+                              .job = mem_strdup(job),
+                              .kind = MSG_EVENT_DONE,
+                              .code = code,
+                              .text = mem_strdup("the job does not hold this host any more")};
 }
 
 void fleet_flush(struct fleet *f)

@@ -6,22 +6,20 @@
  * leaves goes through handlers, so that tests need neither clock nor link. Loop thread.
  *
  * Delivery: a command stays queued until a poll says it was taken, so a lost answer is sent again. An event
- * is delivered once (by its number) and a push is answered when what it brought is settled, or after
- * FLEET_PUSH_HOLD_NS with what is settled so far; the agent then sends the rest again.
+ * is delivered once (by its number). It is settled when whoever got it has done with it all that must outlive
+ * a crash: only then is it acknowledged, and the agent may forget it. A push is answered when what it brought
+ * is settled, or after FLEET_PUSH_HOLD_NS with what is settled so far; the agent then sends the rest again.
  */
+#include "common/clock.h"
 #include "common/err.h"
 #include "controller/experiment/experiment.h"
 #include "proto/msg/msg.h"
 
-#define FLEET_COMMANDS_MAX 4096u           /* queued for one agent; the job thread waits long before */
-#define FLEET_ANSWER_BYTES (1300u * 1024u) /* of one answer to a poll: one chunk and small ones */
-#define FLEET_PUSH_HOLD_NS                                                                                   \
-    UINT64_C(20000000)            /* a result waits for the store, the events behind it do not               \
-                                   */
-#define FLEET_UNSETTLED_MAX 1024u /* events of one agent delivered and not yet settled */
-#define FLEET_LOST_EXTRA_NS                                                                                  \
-    UINT64_C(1000000000) /* silence beyond the lease before an agent counts as lost                          \
-                          */
+#define FLEET_COMMANDS_MAX    4096u            /* queued for one agent; the job thread waits long before */
+#define FLEET_ANSWER_BYTES    (1300u * 1024u)  /* of one answer to a poll: one chunk and small ones */
+#define FLEET_PUSH_HOLD_NS    (20 * NS_PER_MS) /* a result waits for the store, events behind it do not */
+#define FLEET_UNSETTLED_MAX   1024u            /* events of one agent delivered and not yet settled */
+#define FLEET_LOST_EXTRA_NS   (1 * NS_PER_S)   /* silence beyond the lease before an agent counts as lost */
 #define FLEET_POLLS_PER_LEASE 5u
 
 #define FLEET_STATE_LIST(X)                                                                                  \
@@ -35,20 +33,6 @@ enum fleet_state {
         FLEET_STATE_COUNT
 };
 
-#define FLEET_INPUT_LIST(X)                                                                                  \
-    X(RESERVE, "reserve")                                                                                    \
-    X(CLOSE, "close")   /* JOB_CLOSE was queued */                                                           \
-    X(CLOSED, "closed") /* ... and answered, or the agent says that it holds nothing */                      \
-    X(LOSE, "lose")     /* silent for longer than its lease, or started anew */
-enum fleet_input {
-#define X(name, text) FLEET_INPUT_##name,
-    FLEET_INPUT_LIST(X)
-#undef X
-        FLEET_INPUT_COUNT
-};
-
-/* The state after `input` in `state`; false when that is not allowed there. */
-bool fleet_next_state(enum fleet_state state, enum fleet_input input, enum fleet_state *out);
 const char *fleet_state_name(enum fleet_state s);
 
 struct fleet;
@@ -101,13 +85,6 @@ uint64_t fleet_tick(struct fleet *f, uint64_t now_ns);
 
 /* ---- the jobs' side ------------------------------------------------------------------------------ */
 
-struct fleet_want {
-    const char *role;
-    const struct experiment_label *labels; /* all needed */
-    size_t label_count;
-    uint32_t count;
-};
-
 struct fleet_host { /* borrowed from the agent until it is released */
     struct fleet_agent *agent;
     const char *name;
@@ -118,21 +95,23 @@ struct fleet_host { /* borrowed from the agent until it is released */
     const char *address;
 };
 
-/* All wanted hosts or none. Fills `out` (room for the sum of counts), in the order of `wants`; index in it is
- * the host's number in handlers. ERR_BUSY when hosts exist but are taken, ERR_NOT_FOUND when not even the
- * whole fleet would do; both say which role is short. */
-NODISCARD enum err fleet_reserve(struct fleet *f, const char *job, const struct fleet_want *wants,
-                                 size_t want_count, struct fleet_host *out, struct err_detail *d);
+/* All hosts of the roles or none. Fills `out` (room for the sum of counts), in the order of `roles`; index in
+ * it is the host's number in handlers. ERR_BUSY when hosts exist but are taken, ERR_NOT_FOUND when not even
+ * the whole fleet would do; both say which role is short. */
+NODISCARD enum err fleet_reserve(struct fleet *f, const char *job, const struct experiment_role *roles,
+                                 size_t role_count, struct fleet_host *out, struct err_detail *d);
 
 /* Queues a copy of `c` (number and job are filled in) for an agent held by `job`; its answer carries `tag`
  * (not 0). JOB_CLOSE begins the end of the reservation. ERR_CLOSED when the job does not hold it any more. */
 NODISCARD enum err fleet_command(struct fleet *f, struct fleet_agent *a, const char *job,
                                  const struct msg_command *c, uint64_t tag);
+/* The answer to a command of `job` that never reaches its host. Owned by the caller: msg_event_fini. */
+struct msg_event fleet_refusal(uint64_t tag, const char *job, enum err code);
 /* Sends what was queued to agents with a held poll: once after a batch of commands. */
 void fleet_flush(struct fleet *f);
 
-/* Events up to `number` of that incarnation are dealt with. Whoever got an event settles it in the end, or
- * the agent sends it for ever. */
+/* Events up to `number` of that incarnation are settled. Whoever got an event settles it in the end, or the
+ * agent sends it for ever. */
 void fleet_settle(struct fleet *f, struct fleet_agent *a, uint64_t incarnation, uint64_t number);
 /* One result given to on_late is kept. */
 void fleet_settle_late(struct fleet *f, struct fleet_agent *a);

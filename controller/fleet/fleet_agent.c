@@ -9,23 +9,6 @@ static const char *const state_names[FLEET_STATE_COUNT] = {
 #undef X
 };
 
-/* An empty cell is refused. States are stored plus one so that zero means "not allowed". */
-#define TO(s) (FLEET_##s + 1)
-static const uint8_t next_state[FLEET_STATE_COUNT][FLEET_INPUT_COUNT] = {
-    [FLEET_FREE] = {[FLEET_INPUT_RESERVE] = TO(BUSY), [FLEET_INPUT_CLOSE] = TO(CLOSING)},
-    [FLEET_BUSY] = {[FLEET_INPUT_CLOSE] = TO(CLOSING), [FLEET_INPUT_LOSE] = TO(FREE)},
-    [FLEET_CLOSING] = {[FLEET_INPUT_CLOSED] = TO(FREE), [FLEET_INPUT_LOSE] = TO(FREE)},
-};
-
-bool fleet_next_state(enum fleet_state state, enum fleet_input input, enum fleet_state *out)
-{
-    uint8_t to = next_state[state][input];
-    if (to == 0)
-        return false;
-    *out = (enum fleet_state)(to - 1);
-    return true;
-}
-
 const char *fleet_state_name(enum fleet_state s)
 {
     return (unsigned)s < FLEET_STATE_COUNT ? state_names[s] : "?";
@@ -81,19 +64,53 @@ void fleet_agent_free(struct fleet_agent *a)
     free(a);
 }
 
-void fleet_agent_handle(struct fleet_agent *a, enum fleet_input input)
+/* ---- states -------------------------------------------------------------------------------------- */
+
+static enum fleet_state do_reserve(struct fleet_agent *a)
 {
-    enum fleet_state to = FLEET_FREE;
-    must(fleet_next_state(a->state, input, &to));
-    log_debug("agent_state", "agent=%s job=%s from=%s to=%s", a->name, a->job ? a->job : "",
-              fleet_state_name(a->state), fleet_state_name(to));
-    a->state = to;
-    if (to == FLEET_FREE) {
-        mem_set_string(&a->job, NULL);
-        a->opened = false;
-        a->owned = false;
-    }
+    a->opened = false;
+    a->owned = true;
+    return FLEET_BUSY;
 }
+
+static enum fleet_state do_close(struct fleet_agent *a)
+{
+    (void)a;
+    return FLEET_CLOSING;
+}
+
+static enum fleet_state do_free(struct fleet_agent *a)
+{
+    mem_set_string(&a->job, NULL);
+    a->opened = false;
+    a->owned = false;
+    return FLEET_FREE;
+}
+
+/* What each event does in each state; an empty cell is refused. */
+static enum fleet_state (*const machine[FLEET_STATE_COUNT][FLEET_EVENT_COUNT])(struct fleet_agent *) = {
+    [FLEET_FREE] = {[FLEET_EVENT_RESERVE] = do_reserve, [FLEET_EVENT_CLOSE] = do_close},
+    [FLEET_BUSY] = {[FLEET_EVENT_CLOSE] = do_close, [FLEET_EVENT_LOSE] = do_free},
+    [FLEET_CLOSING] = {[FLEET_EVENT_CLOSED] = do_free, [FLEET_EVENT_LOSE] = do_free},
+};
+
+bool fleet_agent_permits(enum fleet_state state, enum fleet_event event)
+{
+    return machine[state][event] != NULL;
+}
+
+void fleet_agent_handle(struct fleet_agent *a, enum fleet_event event)
+{
+    must(fleet_agent_permits(a->state, event));
+    enum fleet_state from = a->state;
+    char *job = mem_strdup(a->job != NULL ? a->job : ""); /* who is free has none any more */
+    a->state = machine[from][event](a);
+    log_debug("agent_state", "agent=%s job=%s from=%s to=%s", a->name, job, fleet_state_name(from),
+              fleet_state_name(a->state));
+    free(job);
+}
+
+/* ---- commands ------------------------------------------------------------------------------------ */
 
 enum err fleet_agent_queue(struct fleet_agent *a, const char *job, const struct msg_command *c, uint64_t tag)
 {
@@ -114,11 +131,9 @@ enum err fleet_agent_queue(struct fleet_agent *a, const char *job, const struct 
 void fleet_agent_queue_close(struct fleet_agent *a, const char *job)
 {
     struct msg_command close = {.kind = MSG_COMMAND_JOB_CLOSE};
-    char *name = mem_strdup(job); /* the state change may free the agent's own copy */
-    must(fleet_agent_queue(a, name, &close, 0) == ERR_OK);
-    fleet_agent_handle(a, FLEET_INPUT_CLOSE);
-    mem_set_string(&a->job, name);
-    free(name);
+    must(fleet_agent_queue(a, job, &close, 0) == ERR_OK);
+    mem_set_string(&a->job, job);
+    fleet_agent_handle(a, FLEET_EVENT_CLOSE);
 }
 
 bool fleet_agent_answered(struct fleet_agent *a, uint64_t number, bool keep, struct fleet_open *out)

@@ -6,6 +6,18 @@
  */
 #include "controller/fleet/fleet.h"
 
+#define FLEET_EVENT_LIST(X)                                                                                  \
+    X(RESERVE)                                                                                               \
+    X(CLOSE)  /* JOB_CLOSE was queued */                                                                     \
+    X(CLOSED) /* ... and answered, or the agent says that it holds nothing */                                \
+    X(LOSE)   /* silent for longer than its lease, or started anew */
+enum fleet_event {
+#define X(name) FLEET_EVENT_##name,
+    FLEET_EVENT_LIST(X)
+#undef X
+        FLEET_EVENT_COUNT
+};
+
 struct fleet_open { /* a command that has not been answered */
     uint64_t number;
     uint64_t tag;
@@ -58,12 +70,14 @@ struct fleet {
 struct fleet_agent *fleet_agent_new(const char *name);
 void fleet_agent_free(struct fleet_agent *a);
 
-/* The one place where an agent's state changes; logs it. Refused inputs are our own bugs. */
-void fleet_agent_handle(struct fleet_agent *a, enum fleet_input input);
+/* The one place where an agent's state changes; logs it. What is not permitted is our own bug. */
+void fleet_agent_handle(struct fleet_agent *a, enum fleet_event event);
+bool fleet_agent_permits(enum fleet_state state, enum fleet_event event);
 
 /* Copies `c` to the end of the queue; ERR_FULL at the cap. */
 NODISCARD enum err fleet_agent_queue(struct fleet_agent *a, const char *job, const struct msg_command *c,
                                      uint64_t tag);
+/* The agent works for `job` now, if only to close it. */
 void fleet_agent_queue_close(struct fleet_agent *a, const char *job);
 
 /* A new incarnation: numbers begin anew, what was under way is gone. */

@@ -28,7 +28,7 @@ static void note_answer(struct fleet *f, struct fleet_agent *a, const struct fle
         return;
     if (e->code != ERR_OK)
         log_warn("close_failed", "agent=%s job=%s cause=\"%s\"", a->name, a->job, msg_text(e->text));
-    fleet_agent_handle(a, FLEET_INPUT_CLOSED);
+    fleet_agent_handle(a, FLEET_EVENT_CLOSED);
     f->handlers.on_change(f->handlers.arg);
 }
 

@@ -12,7 +12,7 @@
 
 struct matching {
     const struct fleet *fleet;
-    const struct fleet_want *seat_want[SEATS_MAX];
+    const struct experiment_role *seat_want[SEATS_MAX];
     uint32_t seat_ordinal[SEATS_MAX];
     size_t seat_count;
     size_t *agent_seat; /* per agent: its seat + 1, 0 = none */
@@ -32,7 +32,7 @@ static bool has_label(const struct msg_host *facts, const struct experiment_labe
     return false;
 }
 
-static bool suits(const struct matching *m, const struct fleet_agent *a, const struct fleet_want *want)
+static bool suits(const struct matching *m, const struct fleet_agent *a, const struct experiment_role *want)
 {
     if (!m->whole_fleet && (a->peer == NULL || a->state != FLEET_FREE))
         return false;
@@ -72,7 +72,7 @@ static bool match(struct matching *m, size_t *short_seat)
     return all;
 }
 
-static const char *labels_text(const struct fleet_want *want, char *out, size_t size)
+static const char *labels_text(const struct experiment_role *want, char *out, size_t size)
 {
     size_t used = 0;
     out[0] = '\0';
@@ -88,19 +88,19 @@ static const char *labels_text(const struct fleet_want *want, char *out, size_t 
 static enum err say_what_is_short(struct matching *m, size_t seat, struct err_detail *d)
 {
     char labels[256];
-    const struct fleet_want *want = m->seat_want[seat];
+    const struct experiment_role *want = m->seat_want[seat];
     const char *plural = want->count == 1 ? "" : "s";
     labels_text(want, labels, sizeof(labels));
     size_t ignored = 0;
     m->whole_fleet = true;
     if (match(m, &ignored))
         return err_set(d, ERR_BUSY, "waiting for hosts: role '%s' needs %u agent%s%s; busy or away",
-                       want->role, want->count, plural, labels);
+                       want->name, want->count, plural, labels);
     return err_set(
         d, ERR_NOT_FOUND,
         "waiting for hosts: role '%s' needs %u agent%s%s; this controller has not seen enough of them "
         "(`splitbench hosts` lists those it has)",
-        want->role, want->count, plural, labels);
+        want->name, want->count, plural, labels);
 }
 
 static void take(struct matching *m, const char *job, struct fleet_host *out)
@@ -110,14 +110,12 @@ static void take(struct matching *m, const char *job, struct fleet_host *out)
         if (m->agent_seat[i] == 0)
             continue;
         size_t seat = m->agent_seat[i] - 1;
-        fleet_agent_handle(a, FLEET_INPUT_RESERVE);
         mem_set_string(&a->job, job);
         a->host = (uint32_t)seat;
-        a->opened = false;
-        a->owned = true;
+        fleet_agent_handle(a, FLEET_EVENT_RESERVE);
         out[seat] = (struct fleet_host){.agent = a,
                                         .name = a->name,
-                                        .role = m->seat_want[seat]->role,
+                                        .role = m->seat_want[seat]->name,
                                         .ordinal = m->seat_ordinal[seat],
                                         .incarnation = a->incarnation,
                                         .facts = &a->facts,
@@ -126,8 +124,8 @@ static void take(struct matching *m, const char *job, struct fleet_host *out)
     }
 }
 
-enum err fleet_reserve(struct fleet *f, const char *job, const struct fleet_want *wants, size_t want_count,
-                       struct fleet_host *out, struct err_detail *d)
+enum err fleet_reserve(struct fleet *f, const char *job, const struct experiment_role *roles,
+                       size_t role_count, struct fleet_host *out, struct err_detail *d)
 {
     struct matching *m = mem_zalloc(1, sizeof(*m));
     m->fleet = f;
@@ -135,13 +133,13 @@ enum err fleet_reserve(struct fleet *f, const char *job, const struct fleet_want
     m->visited = mem_zalloc(f->agent_count + 1, sizeof(*m->visited));
     enum err e = ERR_OK;
     size_t short_seat = 0;
-    for (size_t i = 0; i < want_count; i++) {
-        for (uint32_t k = 0; k < wants[i].count; k++) {
+    for (size_t i = 0; i < role_count; i++) {
+        for (uint32_t k = 0; k < roles[i].count; k++) {
             if (m->seat_count == SEATS_MAX) {
                 e = err_set(d, ERR_TOO_BIG, "an experiment may use %u hosts at most", SEATS_MAX);
                 goto out;
             }
-            m->seat_want[m->seat_count] = &wants[i];
+            m->seat_want[m->seat_count] = &roles[i];
             m->seat_ordinal[m->seat_count++] = k;
         }
     }

@@ -1,28 +1,20 @@
 #ifndef CONTROLLER_JOB_JOB_H
 #define CONTROLLER_JOB_JOB_H
 /*
- * The jobs that are alive: queued until all their hosts can be had, then each on a thread of its own
- * (controller/run/run.h). Carries orders from those threads to the fleet and events back. Jobs that have
- * ended are in the store only. Loop thread.
- *
- * Queued jobs are tried in the order in which they came, whenever a host becomes free; a later one that fits
- * may overtake one that does not.
+ * One job that is alive, from the queue to its end in the store. For the table of jobs alone, which owns it.
+ * Loop thread, but for what belongs to the job's own thread while that runs.
  */
-#include "controller/fleet/fleet.h"
-#include "controller/job/job_spec.h"
-#include "controller/run/channel.h"
-#include "controller/run/run.h"
-#include "controller/store/store_worker.h"
+#include "controller/job/job_table.h"
 
-#include <uv.h>
-
-#define JOB_LIVE_MAX 1024u
+#include <pthread.h>
 
 #define JOB_STATE_LIST(X)                                                                                    \
-    X(QUEUED, "queued")                                                                                      \
-    X(RUNNING, "running")                                                                                    \
-    X(CANCELLING, "cancelling")                                                                              \
-    X(ENDED, "ended")
+    X(QUEUED, "queued")         /* until all its hosts can be had */                                         \
+    X(RUNNING, "running")       /* on a thread of its own */                                                 \
+    X(CANCELLING, "cancelling") /* the thread has been told to end */                                        \
+    X(STORING, "storing")       /* it has ended, and how is on its way into the store */                     \
+    X(UNSTORED, "unstored")     /* the store did not take that (the disk is full): it is tried again */      \
+    X(GONE, "gone")             /* the table drops it when it is next awake */
 enum job_state {
 #define X(name, text) JOB_##name,
     JOB_STATE_LIST(X)
@@ -30,63 +22,67 @@ enum job_state {
         JOB_STATE_COUNT
 };
 
-#define JOB_INPUT_LIST(X)                                                                                    \
-    X(START, "start") /* its hosts are there */                                                              \
-    X(CANCEL, "cancel")                                                                                      \
-    X(END, "end") /* its thread has returned */
-enum job_input {
-#define X(name, text) JOB_INPUT_##name,
-    JOB_INPUT_LIST(X)
+#define JOB_EVENT_LIST(X)                                                                                    \
+    X(START) /* its hosts are there */                                                                       \
+    X(CANCEL)                                                                                                \
+    X(RETURN)  /* the thread has returned */                                                                 \
+    X(STORED)  /* its end stands in the store */                                                             \
+    X(REFUSED) /* the store did not take it */                                                               \
+    X(RETRY)   /* the table has changed: the store may take it now */
+enum job_event {
+#define X(name) JOB_EVENT_##name,
+    JOB_EVENT_LIST(X)
 #undef X
-        JOB_INPUT_COUNT
+        JOB_EVENT_COUNT
 };
 
-/* The state after `input` in `state`; false when that is not allowed there. */
-bool job_next_state(enum job_state state, enum job_input input, enum job_state *out);
-const char *job_state_name(enum job_state s);
-
-struct job_table;
-
-struct job_table_options {
-    uv_loop_t *loop;
-    struct fleet *fleet;         /* borrowed */
-    struct store_worker *worker; /* borrowed */
-    const char *store_path;
-    const char *blob_dir;
-    const char *own_boot_id;
+struct job_host { /* the loop's view of a run_host */
+    struct fleet_agent *agent;
+    uint64_t incarnation;
+    uint64_t last_event; /* number of the newest that was delivered */
 };
 
-NODISCARD enum err job_table_new(const struct job_table_options *options, struct job_table **out,
-                                 struct err_detail *d);
-/* Fails what runs with `cause` and leaves what is queued in the store; `cb` runs when every thread has
- * returned. */
-void job_table_stop(struct job_table *t, const char *cause, void (*cb)(void *arg), void *arg);
-/* After job_table_stop and a run of the loop that let handles close. */
-void job_table_close(struct job_table **t, void (*cb)(void *arg), void *arg);
+struct job {
+    struct job *next; /* in the order in which they came */
+    struct job_table *table;
+    struct job_spec *spec;
+    enum job_state state;
+    struct channel_view view;
+    char *cancel_cause;
+    char *waits;                /* why it could not be started yet */
+    struct run_outcome outcome; /* once it has ended; until RETURN the thread's own */
+    struct err_detail refused;  /* why the outcome could not be stored */
 
-/* A job that stands in the store as queued. Takes the spec. ERR_EXISTS when it is alive already. */
-NODISCARD enum err job_table_add(struct job_table *t, struct job_spec **spec, struct err_detail *d);
+    /* From START on. */
+    struct channel *channel;
+    struct job_host *hosts;
+    struct run_host *run_hosts;
+    size_t host_count;
+    pthread_t thread;
+};
 
-/* ERR_NOT_FOUND when it is not alive. */
-NODISCARD enum err job_table_cancel(struct job_table *t, const char *id, const char *cause,
-                                    struct err_detail *d);
+struct job_table {
+    struct job_table_options o;
+    struct job *jobs;
+    size_t count;
+    bool schedule_wanted;
+    uv_async_t wake;
+    bool stopping;
+    void (*stopped_cb)(void *arg);
+    void *stopped_arg;
+};
 
-/* What is going on in a live job; false when it is not alive. */
-bool job_table_view(const struct job_table *t, const char *id, struct channel_view *out);
-/* Why a job is still queued; NULL when it is not. Until the table changes. */
-const char *job_table_waits_for(const struct job_table *t, const char *id);
+void job_free(struct job *j);
 
-/* Pairs of a queued job's id and that. The caller frees. */
-void job_table_copy_waits(const struct job_table *t, struct msg_strings *out);
+/* The one place where a job's state changes; logs it. What is not permitted is our own bug. */
+void job_handle(struct job *j, enum job_event event);
+bool job_permits(enum job_state state, enum job_event event);
 
-bool job_table_has(const struct job_table *t, const char *id);
-/* How a job ended whose end could not be stored (the disk is full); NULL when there is no such. It is tried
- * again with every change of the table. */
-const struct run_outcome *job_table_unstored(const struct job_table *t, const char *id);
-
-/* For the fleet's handlers. */
-void job_table_on_event(struct job_table *t, const char *id, uint32_t host, const struct msg_event *e);
-void job_table_on_lost(struct job_table *t, const char *id, uint32_t host, const char *cause);
-void job_table_on_change(struct job_table *t);
+/* Its hosts, before START: `hosts` is copied. */
+void job_take_hosts(struct job *j, const struct fleet_host *hosts, size_t count);
+/* Carries out what its thread has asked for since the last time, and sees it return. */
+void job_carry_out(struct job *j);
+/* Any thread. `table` is a struct job_table. */
+void job_wake_table(void *table);
 
 #endif

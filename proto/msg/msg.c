@@ -45,6 +45,11 @@ void msg_host_fini(struct msg_host *h)
     memset(h, 0, sizeof *h);
 }
 
+void msg_host_copy(struct msg_host *to, const struct msg_host *from)
+{
+    schema_copy(&schema_host, to, from);
+}
+
 void msg_command_copy(struct msg_command *to, const struct msg_command *from)
 {
     schema_copy(&schema_command, to, from);

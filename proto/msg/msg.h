@@ -580,6 +580,7 @@ void msg_event_fini(struct msg_event *e);
 void msg_loaded_fini(struct msg_loaded *l);
 void msg_loaded_copy(struct msg_loaded *to, const struct msg_loaded *from);
 void msg_host_fini(struct msg_host *h);
+void msg_host_copy(struct msg_host *to, const struct msg_host *from);
 void msg_command_copy(struct msg_command *to, const struct msg_command *from);
 void msg_event_copy(struct msg_event *to, const struct msg_event *from);
 

@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "controller/job/job.h"
+#include "controller/job/job_table.h"
 #include "tests/support/fake_agent.h"
 
 #include <signal.h>
@@ -206,7 +206,8 @@ static bool all_free(const struct sim *s)
 static void run_until_ended(struct sim *s, const char *id)
 {
     uint64_t deadline = clock_now_ns() + LIMIT_NS;
-    while (job_table_has(s->jobs, id)) {
+    struct channel_view view;
+    while (job_table_view(s->jobs, id, &view)) {
         if (clock_now_ns() > deadline)
             fail(s, "the job does not end", id);
         (void)uv_run(&s->loop, UV_RUN_ONCE);
@@ -438,7 +439,7 @@ static void set_disk_full(bool full)
 }
 
 /* The disk fills up in mid-job: the job ends with that as its cause, for those who watch at once and in the
- * store as soon as it can be written. */
+ * store as soon as it can be written. So does one that is cancelled while it is queued. */
 static void run_full_disk(void)
 {
     struct sim s;
@@ -446,8 +447,10 @@ static void run_full_disk(void)
     struct err_detail d;
     sim_start(&s, 3);
     add_job(&s, "j");
+    add_job(&s, "k");
     run_until_stored(&s, "j");
     set_disk_full(true);
+    CHECK(&s, job_table_cancel(s.jobs, "k", "not any more", &d), &d);
     uint64_t deadline = clock_now_ns() + LIMIT_NS;
     const struct run_outcome *o = NULL;
     while ((o = job_table_unstored(s.jobs, "j")) == NULL) {
@@ -465,6 +468,11 @@ static void run_full_disk(void)
     store_job_fini(&job);
     job_table_on_change(s.jobs); /* a host comes or goes: it is tried again */
     expect_ended(&s, "j", STORE_JOB_FAILED, "stored");
+    run_until_ended(&s, "k");
+    CHECK(&s, store_get_job(s.store, "k", &job, &d), &d);
+    if (job.state != STORE_JOB_CANCELLED || strcmp(job.cause, "not any more") != 0)
+        fail(&s, store_job_state_name(job.state), job.cause);
+    store_job_fini(&job);
     expect_ended(&s, "j", STORE_JOB_DONE, "");
     expect_every_window(&s, "j");
     sim_end(&s);

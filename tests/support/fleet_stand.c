@@ -122,11 +122,13 @@ enum err fleet_stand_reserve(struct fleet_stand *f, const char *job, const char 
 {
     struct experiment_label label = {.key = (char *)(uintptr_t) "pool",
                                      .value = (char *)(uintptr_t)label_value};
-    struct fleet_want wants[] = {
-        {.role = "load", .count = 1},
-        {.role = "server", .labels = &label, .label_count = label_value ? 1 : 0, .count = 1}};
+    struct experiment_role roles[] = {{.name = (char *)(uintptr_t) "load", .count = 1},
+                                      {.name = (char *)(uintptr_t) "server",
+                                       .labels = &label,
+                                       .label_count = label_value ? 1 : 0,
+                                       .count = 1}};
     struct err_detail d;
-    return fleet_reserve(f->fleet, job, wants, 2, out, &d);
+    return fleet_reserve(f->fleet, job, roles, 2, out, &d);
 }
 
 void fleet_stand_push(struct fleet_stand *f, struct fleet_agent *a, uint64_t incarnation, uint64_t number,

@@ -1,4 +1,5 @@
 #include "common/mem.h"
+#include "controller/fleet/fleet_agent.h"
 #include "tests/support/fleet_stand.h"
 
 #include <setjmp.h>
@@ -6,19 +7,28 @@
 
 #include <cmocka.h>
 
-static void test_every_state_and_input(void **state)
+static void test_every_state_and_event(void **state)
 {
-    static const int expected[FLEET_STATE_COUNT][FLEET_INPUT_COUNT] = {
+    static const int expected[FLEET_STATE_COUNT][FLEET_EVENT_COUNT] = {
         [FLEET_FREE] = {FLEET_BUSY, FLEET_CLOSING, -1, -1},
         [FLEET_BUSY] = {-1, FLEET_CLOSING, -1, FLEET_FREE},
         [FLEET_CLOSING] = {-1, -1, FLEET_FREE, FLEET_FREE},
     };
     (void)state;
     for (int s = 0; s < FLEET_STATE_COUNT; s++) {
-        for (int i = 0; i < FLEET_INPUT_COUNT; i++) {
-            enum fleet_state to = FLEET_STATE_COUNT;
-            bool ok = fleet_next_state((enum fleet_state)s, (enum fleet_input)i, &to);
-            assert_int_equal(ok ? (int)to : -1, expected[s][i]);
+        for (int i = 0; i < FLEET_EVENT_COUNT; i++) {
+            bool ok = fleet_agent_permits((enum fleet_state)s, (enum fleet_event)i);
+            assert_int_equal(ok, expected[s][i] >= 0);
+            if (!ok)
+                continue;
+            struct fleet_agent *a = fleet_agent_new("a");
+            a->state = (enum fleet_state)s;
+            mem_set_string(&a->job, "j");
+            fleet_agent_handle(a, (enum fleet_event)i);
+            assert_int_equal(a->state, expected[s][i]);
+            assert_true((a->state == FLEET_FREE) == (a->job == NULL));
+            assert_int_equal(a->owned, i == FLEET_EVENT_RESERVE);
+            fleet_agent_free(a);
         }
     }
 }
@@ -322,7 +332,7 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_every_state_and_input),
+        TEST(test_every_state_and_event),
         TEST(test_all_or_none),
         TEST(test_labels_match_whole),
         TEST(test_a_command_is_sent_until_it_is_taken),
