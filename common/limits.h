@@ -27,6 +27,7 @@
 #define LIMIT_CHECKS         1024u
 #define LIMIT_ROUNDS         1000u
 #define LIMIT_HOSTS_PER_ROLE 64u
+#define LIMIT_HOSTS          1024u
 #define LIMIT_CONNECTIONS    100000u
 /* Generator threads: one per CPU of the largest machines. */
 #define LIMIT_THREADS 1024u
@@ -67,6 +68,8 @@
 #define LIMIT_COUNT (1ull << 56)
 /* An instant of a host's clock, or what all its CPUs did since boot, ns. */
 #define LIMIT_CLOCK_NS (1ull << 62)
+/* A whole answer to an operator, read in pieces: a report of the longest schedule. */
+#define LIMIT_ANSWER_BYTES 67108864u /* 64 MiB */
 /* Text of one error or cause. */
 #define LIMIT_TEXT_BYTES 4096u
 

@@ -14,7 +14,6 @@
 
 #define CONNECT_TIMEOUT_NS (5 * NS_PER_S)
 #define RETRY_NS           (15 * NS_PER_S) /* how long a lost controller is waited for */
-#define ANSWER_BYTES_MAX   (64u * 1024u * 1024u)
 
 struct client {
     uv_loop_t loop;
@@ -243,7 +242,7 @@ static void take_piece(void *arg, const struct msg *reply)
 
 enum err client_ask(struct client *c, const struct client_ask *ask, struct buf *out, struct err_detail *d)
 {
-    buf_init(out, ANSWER_BYTES_MAX);
+    buf_init(out, LIMIT_ANSWER_BYTES);
     struct piece p = {.out = out};
     do {
         size_t before = out->len;

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPORT_BYTES_MAX (64u * 1024u * 1024u)
-
 static enum err watch(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
     struct client *client = NULL;
@@ -43,7 +41,7 @@ static enum err report_local(const struct cli_flags *f, struct err_detail *d)
     struct store *store = NULL;
     struct report *report = NULL;
     struct buf text;
-    buf_init(&text, REPORT_BYTES_MAX);
+    buf_init(&text, LIMIT_ANSWER_BYTES);
     enum err e = show_open_store(&f->place, &store, d);
     if (e == ERR_OK)
         e = show_local_error(report_build(store, f->operands[0], &report, d), f->operands[0], d);

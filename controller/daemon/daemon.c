@@ -134,9 +134,7 @@ static void tell_ready(const struct daemon *m)
 static enum err serve(struct daemon *m, struct err_detail *d)
 {
     const struct daemon_options *o = m->o;
-    uint64_t lease_ns = o->lease_ns ? o->lease_ns : DAEMON_LEASE_NS;
-    if (lease_ns < DAEMON_LEASE_MIN_NS || lease_ns > DAEMON_LEASE_MAX_NS)
-        return err_set(d, ERR_INVALID, "a lease is 1 s to 10 min");
+    must(o->lease_ns >= DAEMON_LEASE_MIN_NS && o->lease_ns <= DAEMON_LEASE_MAX_NS);
     enum err e = fail_interrupted(m, d);
     if (e != ERR_OK)
         return e;
@@ -147,7 +145,7 @@ static enum err serve(struct daemon *m, struct err_detail *d)
                                             .store_path = m->store_path,
                                             .identity_dir = o->identity_dir,
                                             .identity = o->identity_dir ? &m->identity : NULL,
-                                            .lease_ns = lease_ns},
+                                            .lease_ns = o->lease_ns},
                    &m->server, d);
     if (e != ERR_OK)
         return e;

@@ -4,11 +4,12 @@
  * The controller as a process: one state directory, one lock, one loop, from the start to the signal that
  * ends it. Called by main(); blocks.
  */
+#include "common/clock.h"
 #include "common/err.h"
 
-#define DAEMON_LEASE_NS     (UINT64_C(10) * 1000000000)
-#define DAEMON_LEASE_MIN_NS (UINT64_C(1) * 1000000000)
-#define DAEMON_LEASE_MAX_NS (UINT64_C(600) * 1000000000)
+#define DAEMON_LEASE_NS     (10 * NS_PER_S) /* when nothing else is asked for */
+#define DAEMON_LEASE_MIN_NS (1 * NS_PER_S)
+#define DAEMON_LEASE_MAX_NS (600 * NS_PER_S)
 
 struct daemon_options {
     const char *state_dir;        /* made when missing, 0700; one controller at a time */
@@ -16,7 +17,7 @@ struct daemon_options {
     size_t address_count;
     const char *identity_dir; /* NULL: ipc only */
     bool leash;               /* end when standard input does: a parent owns us */
-    uint64_t lease_ns;        /* 0 = DAEMON_LEASE_NS */
+    uint64_t lease_ns;        /* DAEMON_LEASE_MIN_NS to DAEMON_LEASE_MAX_NS */
     /* Listening: the addresses as bound, port 0 replaced. May be NULL. */
     void (*on_ready)(void *arg, const char *const *addresses, size_t count);
     void *arg;

@@ -1,23 +1,21 @@
 /* What operators ask: submit, send files, watch, ask. Slow parts run at the worker's. */
 #include "common/blobs.h"
 #include "common/clock.h"
-#include "common/json_write.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "controller/daemon/server_inner.h"
 #include "controller/report/report.h"
 #include "controller/run/run.h"
+#include "controller/view/hosts.h"
 #include "controller/view/status.h"
-
-#define ANSWER_BYTES_MAX (64u * 1024u * 1024u)
 
 struct operator_work {
     struct server *server;
     uint64_t peer; /* id */
     char *who;     /* for log and history */
     struct link_request *request;
-    struct msg question; /* a copy */
-    void (*answer)(struct operator_work *w);
+    struct msg question;                     /* a copy */
+    void (*answer)(struct operator_work *w); /* on the loop, when all went well */
     enum err err;
     struct err_detail detail;
     /* Results, by what was asked. */
@@ -30,14 +28,6 @@ struct operator_work {
     char *text;
     size_t text_len;
 };
-
-void operator_answer_fini(struct server_answer *a)
-{
-    free(a->job);
-    free(a->arg);
-    free(a->text);
-    *a = (struct server_answer){0};
-}
 
 static void work_free(struct operator_work *w)
 {
@@ -134,14 +124,6 @@ static void work_submit(struct store *store, void *arg)
 static void answer_submit(struct operator_work *w)
 {
     struct msg m;
-    if (w->spec != NULL) {
-        log_info("job_queued", "job=%s by=%s", w->spec->id, w->who);
-        w->err = job_table_add(w->server->jobs, &w->spec, &w->detail);
-    }
-    if (w->err != ERR_OK) {
-        link_refuse(&w->request, w->err, "%s", w->detail.text);
-        return;
-    }
     msg_init(&m, MSG_SUBMITTED);
     m.u.submitted.missing = w->missing;
     link_answer(&w->request, &m);
@@ -177,10 +159,6 @@ static void work_blob(struct store *store, void *arg)
 static void answer_blob(struct operator_work *w)
 {
     struct msg m;
-    if (w->err != ERR_OK) {
-        link_refuse(&w->request, w->err, "%s", w->detail.text);
-        return;
-    }
     msg_init(&m, MSG_BLOB_TAKEN);
     m.u.blob_taken.have_bytes = w->have_bytes;
     link_answer(&w->request, &m);
@@ -201,35 +179,28 @@ static void work_watch(struct store *store, void *arg)
 static void answer_watch(struct operator_work *w)
 {
     struct msg m;
+    const struct job_table *jobs = w->server->jobs;
+    const struct store_job *job = &w->job;
     struct channel_view view = {0};
-    if (w->err != ERR_OK) {
-        link_refuse(&w->request, w->err, "%s", w->detail.text);
-        return;
-    }
-    bool live = job_table_view(w->server->jobs, w->job.id, &view);
+    const char *waits = job->state == STORE_JOB_QUEUED ? job_table_waits_for(jobs, job->id) : NULL;
+    const struct run_outcome *unstored = job_table_unstored(jobs, job->id);
+    bool live = job_table_view(jobs, job->id, &view);
+    const char *cause = unstored != NULL ? unstored->cause : waits != NULL ? waits : job->cause;
     msg_init(&m, MSG_WATCHED);
-    struct msg_watched *out = &m.u.watched;
-    out->state = (char *)(uintptr_t)store_job_state_name(w->job.state);
-    out->cause = w->job.cause;
-    out->exit_code = w->job.exit_code;
-    out->windows_done = w->job.windows_done;
-    out->windows_total = w->job.windows_total;
-    out->doing = live ? view.doing : NULL;
-    out->remaining_ns = live ? channel_view_left_ns(&view, clock_now_ns()) : 0;
-    out->ok_per_s = live ? view.ok_per_s : 0;
-    out->next_line = w->question.u.watch.after_line + w->lines.count;
-    out->lines = w->lines;
-    const char *waits =
-        w->job.state == STORE_JOB_QUEUED ? job_table_waits_for(w->server->jobs, w->job.id) : NULL;
-    if (waits != NULL)
-        out->cause = (char *)(uintptr_t)waits;
-    const struct run_outcome *unstored = job_table_unstored(w->server->jobs, w->job.id);
-    if (unstored != NULL) {
-        out->state = (char *)(uintptr_t)store_job_state_name(unstored->state);
-        out->cause = (char *)(uintptr_t)unstored->cause;
-        out->exit_code = unstored->exit_code;
-    }
+    m.u.watched = (struct msg_watched){
+        .state = mem_strdup(store_job_state_name(unstored != NULL ? unstored->state : job->state)),
+        .cause = mem_strdup(msg_text(cause)),
+        .exit_code = unstored != NULL ? unstored->exit_code : job->exit_code,
+        .windows_done = job->windows_done,
+        .windows_total = job->windows_total,
+        .doing = mem_strdup(view.doing),
+        .remaining_ns = live ? channel_view_left_ns(&view, clock_now_ns()) : 0,
+        .ok_per_s = view.ok_per_s,
+        .next_line = w->question.u.watch.after_line + w->lines.count,
+        .lines = w->lines};
+    w->lines = (struct msg_strings){0};
     link_answer(&w->request, &m);
+    msg_fini(&m);
 }
 
 /* ---- RESUME -------------------------------------------------------------------------------------- */
@@ -297,7 +268,7 @@ static enum err write_report(struct operator_work *w, struct store *store, struc
     e = m->kind == MSG_ASK_REPORT_JSON ? report_write_json(report, out)
                                        : report_write_text(report, width, out);
     report_free(report);
-    return e == ERR_OK ? ERR_OK : err_set(d, e, "the report is larger than %u bytes", ANSWER_BYTES_MAX);
+    return e == ERR_OK ? ERR_OK : err_set(d, e, "the report is larger than %u bytes", LIMIT_ANSWER_BYTES);
 }
 
 static enum err ask(struct operator_work *w, struct store *store, struct buf *out, struct err_detail *d)
@@ -333,7 +304,7 @@ static void work_ask(struct store *store, void *arg)
 {
     struct operator_work *w = arg;
     struct buf out;
-    buf_init(&out, ANSWER_BYTES_MAX);
+    buf_init(&out, LIMIT_ANSWER_BYTES);
     w->err = ask(w, store, &out, &w->detail);
     w->text_len = out.len;
     w->text = buf_take(&out);
@@ -358,15 +329,7 @@ static void answer_piece(struct link_request **request, const char *text, size_t
 
 static void answer_ask(struct operator_work *w)
 {
-    struct msg_ask *m = &w->question.u.ask;
-    if (w->spec != NULL) {
-        log_info("job_resumed", "job=%s by=%s", w->spec->id, w->who);
-        w->err = job_table_add(w->server->jobs, &w->spec, &w->detail);
-    }
-    if (w->err != ERR_OK) {
-        link_refuse(&w->request, w->err, "%s", w->detail.text);
-        return;
-    }
+    const struct msg_ask *m = &w->question.u.ask;
     if (m->kind == MSG_ASK_REVOKE) {
         log_info("revoked", "name=%s by=%s", msg_text(m->arg), w->who);
         char cause[512];
@@ -378,67 +341,21 @@ static void answer_ask(struct operator_work *w)
     struct server_peer *peer = server_find_peer(w->server, w->peer);
     if (peer == NULL || w->text_len <= LIMIT_CHUNK_BYTES)
         return;
-    operator_answer_fini(&peer->answer);
-    peer->answer = (struct server_answer){.kind = m->kind,
-                                          .job = mem_strdup(msg_text(m->job)),
-                                          .arg = mem_strdup(msg_text(m->arg)),
-                                          .text = w->text,
-                                          .len = w->text_len};
+    server_keep_answer(peer, &(struct server_answer){.kind = m->kind,
+                                                     .job = mem_strdup(msg_text(m->job)),
+                                                     .arg = mem_strdup(msg_text(m->arg)),
+                                                     .text = w->text,
+                                                     .len = w->text_len});
     w->text = NULL;
 }
 
 /* ---- HOSTS and CANCEL: from the loop's own knowledge ----------------------------------------------- */
 
-static void write_labels(struct json_writer *w, const struct msg_host *facts)
-{
-    json_write_object(w, "labels");
-    for (size_t i = 0; i < facts->labels.count; i++) {
-        const char *text = facts->labels.items[i], *equals = strchr(text, '=');
-        char *key = equals ? mem_strndup(text, (size_t)(equals - text)) : mem_strdup(text);
-        json_write_string(w, key, equals ? equals + 1 : "");
-        free(key);
-    }
-    json_write_close(w);
-}
-
-static enum err write_hosts(const struct server *s, struct buf *out)
-{
-    struct json_writer w;
-    json_write_init(&w, out, 0);
-    json_write_object(&w, NULL);
-    json_write_string(&w, "format", "splitbench-hosts/1");
-    json_write_array(&w, "hosts");
-    for (size_t i = 0; i < fleet_count(s->fleet); i++) {
-        struct fleet_info a;
-        fleet_get(s->fleet, i, &a);
-        json_write_object(&w, NULL);
-        json_write_string(&w, "name", a.name);
-        json_write_bool(&w, "connected", a.connected);
-        json_write_string(&w, "state", fleet_state_name(a.state));
-        json_write_string(&w, "job", msg_text(a.job)[0] != '\0' ? a.job : NULL);
-        json_write_string(&w, "address", msg_text(a.facts->address)[0] ? a.facts->address : a.address);
-        json_write_string(&w, "hostname", msg_text(a.facts->hostname));
-        json_write_string(&w, "boot_id", msg_text(a.facts->boot_id));
-        json_write_string(&w, "cpu_model", msg_text(a.facts->cpu_model));
-        json_write_u64(&w, "cpus", a.facts->cpus);
-        json_write_u64(&w, "memory_bytes", a.facts->memory_bytes);
-        json_write_string(&w, "kernel", msg_text(a.facts->kernel));
-        json_write_string(&w, "os", msg_text(a.facts->os));
-        json_write_string(&w, "build", a.build);
-        json_write_string(&w, "libraries", msg_text(a.facts->libraries)[0] ? a.facts->libraries : NULL);
-        write_labels(&w, a.facts);
-        json_write_close(&w);
-    }
-    json_write_close(&w);
-    json_write_close(&w);
-    return json_write_end(&w);
-}
-
 static void answer_hosts(struct server *s, const struct msg_ask *m, struct link_request **request)
 {
     struct buf out;
-    buf_init(&out, ANSWER_BYTES_MAX);
-    enum err e = write_hosts(s, &out);
+    buf_init(&out, LIMIT_ANSWER_BYTES);
+    enum err e = hosts_write_json(s->fleet, &out);
     if (e == ERR_OK)
         answer_piece(request, out.data, out.len, m->offset);
     else
@@ -466,32 +383,32 @@ static void answer_cancel(struct server *s, const struct msg_ask *m, const char 
 static void on_work_done(void *arg)
 {
     struct operator_work *w = arg;
-    w->answer(w);
+    if (w->spec != NULL) { /* only when all went well */
+        log_info(w->question.kind == MSG_SUBMIT ? "job_queued" : "job_resumed", "job=%s by=%s", w->spec->id,
+                 w->who);
+        w->err = job_table_add(w->server->jobs, &w->spec, &w->detail);
+    }
+    if (w->err == ERR_OK)
+        w->answer(w);
+    else
+        link_refuse(&w->request, w->err, "%s", w->detail.text);
     work_free(w);
 }
 
-struct operator_task { /* what the worker does for a kind of message, and how the loop answers then */
-    void (*work)(struct store *store, void *arg);
-    void (*answer)(struct operator_work *w);
-};
-static const struct operator_task task_submit = {work_submit, answer_submit};
-static const struct operator_task task_blob = {work_blob, answer_blob};
-static const struct operator_task task_watch = {work_watch, answer_watch};
-static const struct operator_task task_ask = {work_ask, answer_ask};
-
 static void give_to_worker(struct server *s, const struct server_peer *peer, const struct msg *m,
-                           struct link_request *request, const struct operator_task *task)
+                           struct link_request *request, void (*work)(struct store *store, void *arg),
+                           void (*answer)(struct operator_work *w))
 {
-    struct operator_work *w = mem_zalloc(1, sizeof(*w));
+    struct operator_work *w = mem_zalloc(1, sizeof *w);
     w->server = s;
     w->peer = peer->id;
     w->who = mem_strdup(link_peer_name(peer->link));
     w->request = request;
-    w->answer = task->answer;
+    w->answer = answer;
     msg_copy(&w->question, m);
     if (m->kind == MSG_ASK && m->u.ask.kind == MSG_ASK_STATUS)
         job_table_copy_waits(s->jobs, &w->waits);
-    store_worker_do(s->worker, task->work, on_work_done, w);
+    store_worker_do(s->worker, work, on_work_done, w);
 }
 
 static bool is_kept(const struct server_answer *a, const struct msg_ask *m)
@@ -504,11 +421,11 @@ void operator_handle(struct server *s, struct server_peer *peer, const struct ms
                      struct link_request *request)
 {
     if (m->kind == MSG_SUBMIT)
-        give_to_worker(s, peer, m, request, &task_submit);
+        give_to_worker(s, peer, m, request, work_submit, answer_submit);
     else if (m->kind == MSG_BLOB)
-        give_to_worker(s, peer, m, request, &task_blob);
+        give_to_worker(s, peer, m, request, work_blob, answer_blob);
     else if (m->kind == MSG_WATCH)
-        give_to_worker(s, peer, m, request, &task_watch);
+        give_to_worker(s, peer, m, request, work_watch, answer_watch);
     else if (m->kind != MSG_ASK)
         link_refuse(&request, ERR_UNSUPPORTED, "operators do not send %s", msg_kind_name(m->kind));
     else if (is_kept(&peer->answer, &m->u.ask))
@@ -518,5 +435,5 @@ void operator_handle(struct server *s, struct server_peer *peer, const struct ms
     else if (m->u.ask.kind == MSG_ASK_CANCEL)
         answer_cancel(s, &m->u.ask, link_peer_name(peer->link), &request);
     else
-        give_to_worker(s, peer, m, request, &task_ask);
+        give_to_worker(s, peer, m, request, work_ask, answer_ask);
 }

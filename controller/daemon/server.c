@@ -107,22 +107,6 @@ static void on_late(void *arg, struct fleet_agent *agent, uint64_t incarnation, 
 
 /* ---- peers --------------------------------------------------------------------------------------- */
 
-struct server_peer *server_find_peer(struct server *s, uint64_t id)
-{
-    struct server_peer *p = s->peers;
-    while (p != NULL && p->id != id)
-        p = p->next;
-    return p;
-}
-
-void server_drop_peers(struct server *s, const char *name, const char *why)
-{
-    for (struct server_peer *p = s->peers; p != NULL; p = p->next) {
-        if (strcmp(link_peer_name(p->link), name) == 0)
-            link_peer_drop(p->link, why);
-    }
-}
-
 /* A certificate that the lab has taken back, or never gave, opens no session. */
 static enum err check_certificate(struct server *s, const struct link_peer *peer, struct err_detail *d)
 {
@@ -146,29 +130,23 @@ static enum err on_hello(void *arg, struct link_peer *link, const struct msg_hel
                          struct msg_welcome *welcome, struct err_detail *d)
 {
     struct server *s = arg;
-    struct server_peer *p = mem_zalloc(1, sizeof(*p));
-    p->id = ++s->last_peer_id;
-    p->link = link;
-    p->role = link_peer_role(link);
+    struct fleet_agent *agent = NULL;
+    enum msg_role role = link_peer_role(link);
     enum err e = s->closing ? err_set(d, ERR_CLOSED, "the controller is stopping") : ERR_OK;
     if (e == ERR_OK)
         e = check_certificate(s, link, d);
-    if (e == ERR_OK && p->role == MSG_ROLE_AGENT)
-        e = fleet_hello(s->fleet, link, hello, link_peer_address(link), clock_now_ns(), &p->agent,
+    if (e == ERR_OK && role == MSG_ROLE_AGENT)
+        e = fleet_hello(s->fleet, link, hello, link_peer_address(link), clock_now_ns(), &agent,
                         &welcome->acked_event, d);
-    else if (e == ERR_OK && p->role != MSG_ROLE_OPERATOR)
+    else if (e == ERR_OK && role != MSG_ROLE_OPERATOR)
         e = err_set(d, ERR_DENIED, "only agents and operators may connect");
-    if (e != ERR_OK) {
-        free(p);
+    if (e != ERR_OK)
         return e;
-    }
     welcome->lease_ns = s->o.lease_ns;
     welcome->poll_ns = s->o.lease_ns / FLEET_POLLS_PER_LEASE;
     welcome->build = mem_strdup(SPLITBENCH_BUILD);
     welcome->incarnation = s->incarnation;
-    p->next = s->peers;
-    s->peers = p;
-    link_peer_set_data(link, p);
+    server_add_peer(s, link, agent);
     arm_tick(s);
     return ERR_OK;
 }
@@ -176,16 +154,11 @@ static enum err on_hello(void *arg, struct link_peer *link, const struct msg_hel
 static void on_gone(void *arg, struct link_peer *link, const char *why)
 {
     struct server *s = arg;
-    struct server_peer *p = link_peer_data(link), **at = &s->peers;
-    if (p == NULL)
+    if (link_peer_data(link) == NULL)
         return;
     log_debug("peer_gone", "name=%s why=\"%s\"", link_peer_name(link), why);
     fleet_gone(s->fleet, link);
-    while (*at != p)
-        at = &(*at)->next;
-    *at = p->next;
-    operator_answer_fini(&p->answer);
-    free(p);
+    server_remove_peer(s, link_peer_data(link));
 }
 
 static void on_refused(void *arg, const char *from, const char *why)
@@ -198,7 +171,7 @@ static void on_request(void *arg, struct link_peer *link, const struct msg *m, s
 {
     struct server *s = arg;
     struct server_peer *p = link_peer_data(link);
-    if (p->role != MSG_ROLE_AGENT) {
+    if (p->agent == NULL) {
         operator_handle(s, p, m, request);
         return;
     }
@@ -391,7 +364,8 @@ enum err server_adopt_jobs(struct server *s, struct err_detail *d)
                 one = job_table_add(s->jobs, &spec, &why);
             if (one != ERR_OK) {
                 log_error("job_not_adopted", "job=%s why=\"%s\"", jobs[i].id, why.text);
-                one = store_set_job_state(s->store, jobs[i].id, STORE_JOB_FAILED, why.text, 3, &why);
+                one = store_set_job_state(s->store, jobs[i].id, STORE_JOB_FAILED, why.text, RUN_EXIT_INFRA,
+                                          &why);
             }
         }
         if (one != ERR_OK)

@@ -4,13 +4,14 @@
  * The controller on its loop: what agents and operators ask goes to the fleet, the jobs and the worker. Owned
  * by the daemon; everything on the loop's thread.
  */
+#include "common/clock.h"
 #include "controller/fleet/fleet.h"
 #include "controller/job/job_table.h"
 #include "controller/store/store_worker.h"
 #include "proto/link/link.h"
 
-#define SERVER_CERTIFICATE_NS (UINT64_C(2) * 365 * 86400 * 1000000000) /* life of an enrolled certificate */
-#define SERVER_BLOB_BYTES     (UINT64_C(16) * 1024 * 1024 * 1024)      /* of operators' files that are kept */
+#define SERVER_CERTIFICATE_NS (UINT64_C(2) * 365 * 86400 * NS_PER_S) /* life of an enrolled certificate */
+#define SERVER_BLOB_BYTES     (UINT64_C(16) * 1024 * 1024 * 1024)    /* of operators' files that are kept */
 
 struct server_options { /* borrowed for the server's life */
     uv_loop_t *loop;

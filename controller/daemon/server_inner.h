@@ -17,8 +17,7 @@ struct server_peer {
     struct server_peer *next;
     uint64_t id; /* a pointer may come again, this does not */
     struct link_peer *link;
-    enum msg_role role;
-    struct fleet_agent *agent;
+    struct fleet_agent *agent; /* NULL: an operator */
     struct server_answer answer;
 };
 
@@ -40,14 +39,20 @@ struct server {
     void *close_arg;
 };
 
+/* ---- peers.c: who has a session ------------------------------------------------------------------ */
+
+void server_add_peer(struct server *s, struct link_peer *link, struct fleet_agent *agent);
+void server_remove_peer(struct server *s, struct server_peer *peer);
 /* NULL when it has gone. */
 struct server_peer *server_find_peer(struct server *s, uint64_t id);
 void server_drop_peers(struct server *s, const char *name, const char *why);
 
+/* The pieces of `answer` (taken) are asked for next; those of the one before are not any more. */
+void server_keep_answer(struct server_peer *peer, const struct server_answer *answer);
+
 /* operator.c: answers one request of an operator, now or later. */
 void operator_handle(struct server *s, struct server_peer *peer, const struct msg *m,
                      struct link_request *request);
-void operator_answer_fini(struct server_answer *a);
 
 /* enroll.c */
 void server_enroll(struct server *s, const struct msg_enroll *m, struct link_request *request);

@@ -8,12 +8,10 @@
 #include "common/mem.h"
 #include "controller/fleet/fleet_agent.h"
 
-#define SEATS_MAX 1024u
-
 struct matching {
     const struct fleet *fleet;
-    const struct experiment_role *seat_want[SEATS_MAX];
-    uint32_t seat_ordinal[SEATS_MAX];
+    const struct experiment_role *seat_want[LIMIT_HOSTS];
+    uint32_t seat_ordinal[LIMIT_HOSTS];
     size_t seat_count;
     size_t *agent_seat; /* per agent: its seat + 1, 0 = none */
     bool *visited;
@@ -135,8 +133,8 @@ enum err fleet_reserve(struct fleet *f, const char *job, const struct experiment
     size_t short_seat = 0;
     for (size_t i = 0; i < role_count; i++) {
         for (uint32_t k = 0; k < roles[i].count; k++) {
-            if (m->seat_count == SEATS_MAX) {
-                e = err_set(d, ERR_TOO_BIG, "an experiment may use %u hosts at most", SEATS_MAX);
+            if (m->seat_count == LIMIT_HOSTS) {
+                e = err_set(d, ERR_TOO_BIG, "an experiment may use %u hosts at most", LIMIT_HOSTS);
                 goto out;
             }
             m->seat_want[m->seat_count] = &roles[i];

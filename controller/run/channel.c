@@ -45,7 +45,7 @@ uint64_t channel_view_left_ns(const struct channel_view *view, uint64_t now_ns)
 
 struct channel *channel_new(const struct channel_options *options)
 {
-    must(options->host_count <= CHANNEL_HOSTS_MAX);
+    must(options->host_count <= LIMIT_HOSTS);
     struct channel *c = mem_zalloc(1, sizeof(*c));
     c->host_count = options->host_count;
     c->wake = options->wake;

@@ -11,8 +11,7 @@
 #include "common/err.h"
 #include "proto/msg/msg.h"
 
-#define CHANNEL_OPS_MAX   256u
-#define CHANNEL_HOSTS_MAX 1024u
+#define CHANNEL_OPS_MAX 256u
 
 struct channel;
 

@@ -497,9 +497,7 @@ struct msg_watched {
 
 #define MSG_ASK_LIST(X)                                                                                      \
     X(STATUS)      /* jobs (or one job), as controller/view/status.h writes them */                          \
-    X(HOSTS)       /* agents: {"format":"splitbench-hosts/1","hosts":[{"name","connected","job","address",   \
-                      "hostname","boot_id","cpu_model","cpus","memory_bytes","kernel","os","build",          \
-                      "libraries","labels":{}}]} */                                                          \
+    X(HOSTS)       /* agents, as controller/view/hosts.h writes them */                                      \
     X(REPORT_JSON) /* of a job; "" = the newest */                                                           \
     X(REPORT_TEXT) /* number: columns of the terminal, 0 = 80 */                                             \
     X(CANCEL)                                                                                                \
