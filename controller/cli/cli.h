@@ -26,8 +26,8 @@ struct cli_flags {
     bool quiet;
     bool leash;
     bool verbose;
-    const char *name;  /* NULL: not given */
-    uint64_t lease_ns; /* 0: not given */
+    const char *name; /* NULL: not given */
+    uint64_t lease_ns;
     uint64_t expires_ns;
     struct args_texts listen;
     struct args_texts sets;

@@ -83,8 +83,8 @@ static const struct args_option controller_options[] = {
      "listen here too, like tls+tcp://0.0.0.0:7411; may be repeated (ipc://STATE/controller.sock is always "
      "there)",
      ARGS_TEXTS, CLI_AT(listen), .max = CLI_LISTEN_MAX},
-    {0, "lease", "DURATION", "how long a silent host keeps its job (default 10s)", ARGS_TIME,
-     CLI_AT(lease_ns), .min = DAEMON_LEASE_MIN_NS, .max = DAEMON_LEASE_MAX_NS},
+    {0, "lease", "DURATION", "how long a silent host keeps its job", ARGS_TIME, CLI_AT(lease_ns),
+     .min = DAEMON_LEASE_MIN_NS, .max = DAEMON_LEASE_MAX_NS, .otherwise = "10s"},
     {0, "leash", NULL, "end when standard input ends", ARGS_SWITCH, CLI_AT(leash)},
     {0, "verbose", NULL, "log more", ARGS_SWITCH, CLI_AT(verbose)},
     ARGS_HELP_ROW,

@@ -7,7 +7,6 @@
 #include "common/clock.h"
 #include "common/err.h"
 
-#define DAEMON_LEASE_NS     (10 * NS_PER_S) /* when nothing else is asked for */
 #define DAEMON_LEASE_MIN_NS (1 * NS_PER_S)
 #define DAEMON_LEASE_MAX_NS (600 * NS_PER_S)
 
