@@ -48,7 +48,13 @@
     X(CPU_USER_NS, cpu_user_ns, 15, 1, "cpu", "user_ns", SUM, EACH,                                          \
       "of the generator's load threads, in the window")                                                      \
     X(CPU_SYSTEM_NS, cpu_system_ns, 16, 1, "cpu", "system_ns", SUM, EACH, "the same, in the kernel")         \
-    X(RSS_BYTES_MAX, rss_bytes_max, 17, 1, "", "rss_bytes_max", SUM, EACH, "peak memory of the generator")
+    X(RSS_BYTES_MAX, rss_bytes_max, 17, 1, "", "rss_bytes_max", SUM, EACH, "peak memory of the generator")   \
+    X(CONTEXT_SWITCHES_VOLUNTARY, context_switches_voluntary, 20, 3, "figures",                              \
+      "context_switches_voluntary", SUM, USAGE,                                                              \
+      "times that a thread of the generator gave its CPU up to wait, in the window")                         \
+    X(CONTEXT_SWITCHES_INVOLUNTARY, context_switches_involuntary, 21, 3, "figures",                          \
+      "context_switches_involuntary", SUM, USAGE,                                                            \
+      "times that the kernel took its CPU from one, in the window")
 
 /*
  * What the kernel counts for a tree of processes; in message ProcSample, numbers from 6 on, as counters that
@@ -56,7 +62,12 @@
  * is called server_ and the name.
  * X(NAME, name, number, since, rounds, help)
  */
-#define FIGURE_TREE_LIST(X)
+#define FIGURE_TREE_LIST(X)                                                                                  \
+    X(SERVER_CONTEXT_SWITCHES_VOLUNTARY, context_switches_voluntary, 6, 3, USAGE,                            \
+      "times that a thread of the server's tree gave its CPU up to wait. Null when one of them ended in "    \
+      "the window, since its count went with it; one that began and ended there is not seen")                \
+    X(SERVER_CONTEXT_SWITCHES_INVOLUNTARY, context_switches_involuntary, 7, 3, USAGE,                        \
+      "times that the kernel took its CPU from one; as above")
 
 /*
  * What the controller works out from the counters of the hosts: real numbers, negative when unknown. Each

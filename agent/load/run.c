@@ -34,6 +34,9 @@ struct run {
     struct timeline timeline;
     struct hlog hlog;
     struct live live;
+    struct edge {
+        struct figure voluntary, involuntary; /* context switches of the whole program so far */
+    } start, end;                             /* of the window; unknown where it was not reached */
 };
 
 static void on_point(void *arg, const struct timeline_point *p, const struct hist *latency)
@@ -116,6 +119,13 @@ static void report_progress(const struct run *run)
     events_progress(clock_now_ns(), ok, failed);
 }
 
+static struct edge read_edge(void)
+{
+    struct rusage u;
+    must(getrusage(RUSAGE_SELF, &u) == 0);
+    return (struct edge){figure_known((uint64_t)u.ru_nvcsw), figure_known((uint64_t)u.ru_nivcsw)};
+}
+
 static void await_window_end(struct run *run)
 {
     struct worker_shared *s = &run->shared;
@@ -127,14 +137,17 @@ static void await_window_end(struct run *run)
         events_edge("warmup_start", run->warmup_start_ns);
     }
     going = going && sleep_until(run, start_ns);
-    if (going)
+    if (going) {
+        run->start = read_edge();
         events_edge("window_start", start_ns);
+    }
     for (uint64_t next = start_ns + NS_PER_S; going && next < end_ns; next += NS_PER_S) {
         going = sleep_until(run, next);
         if (going)
             report_progress(run);
     }
     going = going && sleep_until(run, end_ns);
+    run->end = read_edge();
     if (!going)
         end_early(run);
     events_edge("window_end", atomic_load(&s->window_end_ns));
@@ -210,7 +223,7 @@ static enum err start_workers(struct run *run, const struct run_plan *plan, stru
     return ERR_OK;
 }
 
-static void measure(struct run_result *out)
+static void measure(const struct run *run, struct run_result *out)
 {
     struct rusage u;
     must(getrusage(RUSAGE_SELF, &u) == 0);
@@ -229,6 +242,9 @@ static void measure(struct run_result *out)
     out->figures[FIGURE_SHORT_BODIES] = figure_known(w->short_bodies);
     out->figures[FIGURE_CPU_USER_NS] = figure_known(t->cpu_user_ns);
     out->figures[FIGURE_CPU_SYSTEM_NS] = figure_known(t->cpu_system_ns);
+    out->figures[FIGURE_CONTEXT_SWITCHES_VOLUNTARY] = figure_grown(run->start.voluntary, run->end.voluntary);
+    out->figures[FIGURE_CONTEXT_SWITCHES_INVOLUNTARY] =
+        figure_grown(run->start.involuntary, run->end.involuntary);
     out->figures[FIGURE_RSS_BYTES_MAX] = figure_known((uint64_t)u.ru_maxrss * 1024);
 }
 
@@ -254,7 +270,7 @@ static void collect(struct run *run, struct run_result *out)
         out->thread_shares[i] = share;
         busiest = share > busiest ? share : busiest;
     }
-    measure(out);
+    measure(run, out);
     out->verdict = audit_judge(busiest, run->options->open_loop ? &out->tally->hists[TALLY_OWN_LAG] : NULL,
                                &out->tally->hists[TALLY_LATENCY]);
 }

@@ -41,6 +41,12 @@ say "generator: $sent sent and $checks checks; nginx counted $counted"
 balanced=$(json "$lab/report.json" "all(w['scheduled'] == w['ok'] + w['failed'] + w['in_flight'] + w['never_sent']
     for w in (a['result']['window'] for a in attempts))")
 [ "$balanced" = True ] || fail "an attempt's accounts do not balance"
+# Counted by the kernel on both sides of every window: nginx and the generator sleep, so they are never zero.
+switches=$(json "$lab/report.json" "all(0 < a['result']['context_switches_voluntary'] and 0 < a['server_context_switches_voluntary']
+    and 0 <= a['result']['context_switches_involuntary'] and 0 <= a['server_context_switches_involuntary'] for a in attempts)")
+[ "$switches" = True ] || fail "context switches: $(cat "$lab/report.json")"
+[ "$(json "$lab/report.json" "all(c['server_context_switches_voluntary']['n'] == 2 for c in j['cells'])")" = True ] ||
+    fail "context switches over rounds"
 # Three hosts by address, one machine by its boot id: the report must not call that split over hosts.
 [ "$(json "$lab/report.json" "j['placements']")" = "['split-cpus']" ] || fail "the placement is not told truly"
 say "split over three hosts, accounts agree to the request"

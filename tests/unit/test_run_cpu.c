@@ -94,6 +94,28 @@ static void test_proc(void **state)
     assert_false(run_cpu_of_proc(&h, 2, &ns));
 }
 
+static void test_counters(void **state)
+{
+    struct pair p = second(S, S / 2, 0);
+    struct run_cpu_host h = as_host(&p, "a");
+    struct figure out[FIGURE_TREE_COUNT] = {{0}};
+    (void)state;
+    run_cpu_counters(&h, 1, out); /* an agent that does not send them */
+    assert_false(out[0].known);
+    for (int i = 0; i < FIGURE_TREE_COUNT; i++) {
+        p.before.procs[0].counters[i] = figure_known(1000);
+        p.after.procs[0].counters[i] = figure_known(1007 + (uint64_t)i);
+    }
+    run_cpu_counters(&h, 2, out); /* a tree that was not asked for */
+    assert_false(out[0].known);
+    run_cpu_counters(&h, 1, out);
+    for (int i = 0; i < FIGURE_TREE_COUNT; i++)
+        assert_true(out[i].known && out[i].value == 7 + (uint64_t)i);
+    p.after.procs[0].counters[0] = figure_known(999);
+    run_cpu_counters(&h, 1, out);
+    assert_false(out[0].known);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +124,7 @@ int main(void)
         cmocka_unit_test(test_never_below_zero),
         cmocka_unit_test(test_nonsense_is_unknown),
         cmocka_unit_test(test_proc),
+        cmocka_unit_test(test_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
