@@ -24,6 +24,9 @@ struct usage_reading {
     uint64_t
         rss_bytes; /* resident pages of each member added up; shared ones count once a member, as in ps */
     uint32_t processes; /* alive */
+    /* Of the living threads. Unknown in a reading before which one of them ended, since its count went with
+     * it: what it did since the reading before would be missing. Threads that come and go between are not
+     * seen. */
     struct figure counters[FIGURE_TREE_COUNT];
 };
 
@@ -32,7 +35,8 @@ struct usage;
 NODISCARD enum err usage_new(const struct usage_options *options, struct usage **out, struct err_detail *d);
 void usage_free(struct usage *u);
 
-/* With a leaf about 5 us and 10 us a member; without one 10 us for every process of the host. No fork. */
+/* With a leaf about 5 us and 10 us a member; without one 10 us for every process of the host; and 20 us a
+ * thread of the tree. No fork. */
 NODISCARD enum err usage_read(struct usage *u, struct usage_reading *out, struct err_detail *d);
 
 #endif
