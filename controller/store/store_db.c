@@ -260,6 +260,12 @@ int store_column_word(struct store_rows *r, int column, const char *const *names
     return 0;
 }
 
+void *store_grow(void *items, size_t count, size_t size)
+{
+    bool full = (count & (count - 1)) == 0; /* a power of two, or none yet */
+    return full ? mem_realloc(items, count != 0 ? 2 * count : 1, size) : items;
+}
+
 /* ---- transactions -------------------------------------------------------------------------------- */
 
 enum err store_begin(struct store *s, struct err_detail *d)

@@ -110,6 +110,9 @@ char *store_disguise_sql(unsigned version);
 extern const char *const store_state_words[STORE_JOB_STATE_COUNT];
 extern const char *const store_placement_words[STORE_PLACEMENT_COUNT];
 
+/* Room for one more item at `count` in an array that doubles. */
+void *store_grow(void *items, size_t count, size_t size);
+
 /* A generator's result with its errors and statuses; part of the caller's transaction. */
 NODISCARD enum err store_put_load(struct store *s, const struct msg_loaded *loaded, int64_t *load_id,
                                   struct err_detail *d);
@@ -117,16 +120,13 @@ NODISCARD enum err store_put_load(struct store *s, const struct msg_loaded *load
 NODISCARD enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded *out,
                                   struct err_detail *d);
 
-/* Of attempts, into struct store_attempt; `loaded` is left as it is. */
+/* Of attempts, into struct store_attempt (`loaded` is left as it is), and of hosts. */
 struct store_table;
-extern const struct store_table store_attempts_table;
+extern const struct store_table store_attempts_table, store_hosts_table;
 
-/* A row of hosts, selected with STORE_HOST_COLUMNS. */
+/* The host that a select from store_hosts_table is at. */
 struct store_read_host;
-void store_read_host_row(struct store_rows *r, struct store_read_host *out);
+void store_get_host(struct store_rows *r, struct store_read_host *out);
 void store_read_host_fini(struct store_read_host *host);
-#define STORE_HOST_COLUMNS                                                                                   \
-    "id, role, ordinal, agent, hostname, boot_id, kernel, os, cpu_model, address, cpus, cpu_list,"           \
-    " memory_bytes, labels, put_wall_ns, libraries"
 
 #endif

@@ -1,8 +1,8 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "controller/store/store_db.h"
 #include "controller/store/store_read.h"
+#include "controller/store/store_row.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,113 +33,88 @@ static struct msg_strings split_labels(char *text)
     return labels;
 }
 
-void store_read_host_row(struct store_rows *r, struct store_read_host *out)
+/* A host as its row: the labels are one text there. */
+struct host_row {
+    struct store_read_host host;
+    char *labels;
+};
+
+#define ROW struct host_row
+static const struct store_column columns[] = {
+    C_READ("id", REF, host.id, int64_t),
+    C_TEXT("role", host.role),
+    C_U32("ordinal", host.ordinal),
+    C_TEXT("agent", host.agent),
+    C_TEXT("hostname", host.facts.hostname),
+    C_TEXT("boot_id", host.facts.boot_id),
+    C_TEXT("kernel", host.facts.kernel),
+    C_TEXT("os", host.facts.os),
+    C_TEXT("cpu_model", host.facts.cpu_model),
+    C_TEXT("address", host.facts.address),
+    C_U32("cpus", host.facts.cpus),
+    C_TEXT("cpu_list", host.facts.cpu_list),
+    C_U64("memory_bytes", host.facts.memory_bytes),
+    C_TEXT("labels", labels),
+    C_U64("put_wall_ns", host.put_wall_ns),
+    C_TEXT("libraries", host.facts.libraries),
+};
+#undef ROW
+const struct store_table store_hosts_table = STORE_TABLE("hosts", columns);
+
+void store_get_host(struct store_rows *r, struct store_read_host *out)
 {
-    *out = (struct store_read_host){
-        .id = store_column_i64(r, 0),
-        .role = store_column_text(r, 1),
-        .ordinal = store_column_u32(r, 2),
-        .agent = store_column_text(r, 3),
-        .facts =
-            {
-                .hostname = store_column_text(r, 4),
-                .boot_id = store_column_text(r, 5),
-                .kernel = store_column_text(r, 6),
-                .os = store_column_text(r, 7),
-                .cpu_model = store_column_text(r, 8),
-                .address = store_column_text(r, 9),
-                .cpus = store_column_u32(r, 10),
-                .cpu_list = store_column_text(r, 11),
-                .memory_bytes = store_column_u64(r, 12),
-                .labels = split_labels(store_column_text(r, 13)),
-                .libraries = store_column_text(r, 15),
-            },
-        .put_wall_ns = store_column_u64(r, 14),
-    };
+    struct host_row row = {.labels = NULL};
+    store_get_row(r, &store_hosts_table, &row);
+    *out = row.host;
+    out->facts.labels = split_labels(row.labels);
 }
 
 void store_read_host_fini(struct store_read_host *host)
 {
-    free(host->role);
-    free(host->agent);
-    msg_host_fini(&host->facts);
+    struct host_row row = {.host = *host};
+    mem_free_strings(&row.host.facts.labels.items, &row.host.facts.labels.count);
+    store_row_fini(&store_hosts_table, &row);
     *host = (struct store_read_host){0};
 }
 
-static bool same_labels(const struct msg_strings *a, const struct msg_strings *b)
-{
-    if (a->count != b->count)
-        return false;
-    for (size_t i = 0; i < a->count; i++)
-        if (strcmp(msg_text(a->items[i]), msg_text(b->items[i])) != 0)
-            return false;
-    return true;
-}
-
-static bool same_host(const struct store_read_host *was, const struct store_host *is)
-{
-    const struct msg_host *a = &was->facts;
-    const struct msg_host *b = is->facts;
-    const char *const pairs[][2] = {
-        {was->agent, is->agent},
-        {a->hostname, b->hostname},
-        {a->boot_id, b->boot_id},
-        {a->kernel, b->kernel},
-        {a->os, b->os},
-        {a->cpu_model, b->cpu_model},
-        {a->address, b->address},
-        {a->cpu_list, b->cpu_list},
-        {a->libraries, b->libraries},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
-        if (strcmp(pairs[i][0], msg_text(pairs[i][1])) != 0)
-            return false;
-    return a->cpus == b->cpus && a->memory_bytes == b->memory_bytes && same_labels(&a->labels, &b->labels);
-}
-
-static enum err is_current(struct store *s, const char *job, const struct store_host *host, bool *out,
+/* Is this the newest row of its part already? */
+static enum err is_current(struct store *s, const char *job, const struct host_row *is, bool *out,
                            struct err_detail *d)
 {
     struct store_rows rows;
-    store_rows_init(&rows, s,
-                    "SELECT " STORE_HOST_COLUMNS " FROM hosts WHERE job = ? AND role = ? AND ordinal = ?"
-                    " ORDER BY id DESC LIMIT 1",
-                    STORE_VALUES(store_text(job), store_text(host->role), store_u64(host->ordinal)));
+    struct host_row was = {.labels = NULL};
+    store_select(&rows, s, &store_hosts_table,
+                 " WHERE job = ? AND role = ? AND ordinal = ? ORDER BY id DESC LIMIT 1",
+                 STORE_VALUES(store_text(job), store_text(is->host.role), store_u64(is->host.ordinal)));
     *out = false;
     if (store_rows_next(&rows)) {
-        struct store_read_host was;
-        store_read_host_row(&rows, &was);
-        *out = same_host(&was, host);
-        store_read_host_fini(&was);
+        store_get_row(&rows, &store_hosts_table, &was);
+        was.host.put_wall_ns = is->host.put_wall_ns; /* the same, found again later */
+        *out = store_row_equal(&store_hosts_table, &was, is);
+        store_row_fini(&store_hosts_table, &was);
     }
     return store_rows_fini(&rows, d);
 }
 
 enum err store_put_host(struct store *s, const char *job, const struct store_host *host, struct err_detail *d)
 {
-    const struct msg_host *f = host->facts;
     struct buf labels;
     buf_init(&labels, (size_t)MSG_LABELS_MAX * LIMIT_TEXT_BYTES);
-    enum err e = join_labels(&f->labels, &labels, d);
+    struct host_row row = {.host = {.role = host->role,
+                                    .ordinal = host->ordinal,
+                                    .agent = host->agent,
+                                    .facts = *host->facts,
+                                    .put_wall_ns = clock_wall_ns()}};
+    bool current = false;
+    enum err e = join_labels(&host->facts->labels, &labels, d);
+    row.labels = labels.data;
     if (e == ERR_OK)
         e = store_begin(s, d);
     if (e != ERR_OK)
         goto out;
-    bool current = false;
-    e = is_current(s, job, host, &current, d);
+    e = is_current(s, job, &row, &current, d);
     if (e == ERR_OK && !current)
-        e = store_run(
-            s,
-            "INSERT INTO hosts (job, role, ordinal, agent, hostname, boot_id, kernel, os, cpu_model, address,"
-            " cpus, cpu_list, memory_bytes, labels, libraries, put_wall_ns)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            STORE_VALUES(store_text(job), store_text(host->role), store_u64(host->ordinal),
-                         store_text(host->agent), store_text(f->hostname), store_text(f->boot_id),
-                         store_text(f->kernel), store_text(f->os), store_text(f->cpu_model),
-                         store_text(f->address), store_u64(f->cpus), store_text(f->cpu_list),
-                         store_u64(f->memory_bytes), store_text(labels.data), store_text(f->libraries),
-                         store_u64(clock_wall_ns())),
-            d);
+        e = store_insert(s, &store_hosts_table, "job", store_text(job), &row, d);
     e = store_end(s, e, d);
 out:
     buf_fini(&labels);

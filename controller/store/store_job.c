@@ -1,6 +1,6 @@
 #include "common/clock.h"
 #include "common/mem.h"
-#include "controller/store/store_db.h"
+#include "controller/store/store_row.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,73 +10,49 @@ static const char *const mode_words[MSG_MODE_COUNT] = {
     [MSG_MODE_VERIFY] = "verify",
 };
 
+#define ROW struct store_job
+static const struct store_column columns[] = {
+    C_TEXT("id", id),
+    C_TEXT("name", name),
+    C_WORD("state", state, store_job_state, store_state_words, STORE_JOB_STATE_COUNT),
+    C_WORD("mode", mode, msg_mode, mode_words, MSG_MODE_COUNT),
+    C_TEXT("cause", cause),
+    C_I32("exit_code", exit_code),
+    C_WORD("placement", placement, store_placement, store_placement_words, STORE_PLACEMENT_COUNT),
+    C_U64("created_wall_ns", created_wall_ns),
+    C_U64("started_wall_ns", started_wall_ns),
+    C_U64("ended_wall_ns", ended_wall_ns),
+    C_TEXT("experiment_json", experiment_json),
+    C_TEXT("base_dir", base_dir),
+    C_U32("windows_total", windows_total),
+    C_READ("(SELECT count(*) FROM attempts WHERE attempts.job = jobs.id AND attempts.final)", U32,
+           windows_done, uint32_t),
+};
+#undef ROW
+static const struct store_table jobs_table = STORE_TABLE("jobs", columns);
+
 void store_job_fini(struct store_job *job)
 {
-    free(job->id);
-    free(job->name);
-    free(job->cause);
-    free(job->experiment_json);
-    free(job->base_dir);
+    store_row_fini(&jobs_table, job);
     *job = (struct store_job){0};
 }
 
 enum err store_add_job(struct store *s, const struct store_job *job, struct err_detail *d)
 {
-    must((unsigned)job->state < STORE_JOB_STATE_COUNT && (unsigned)job->placement < STORE_PLACEMENT_COUNT &&
-         (unsigned)job->mode < MSG_MODE_COUNT);
-    enum err e = store_run(
-        s,
-        "INSERT INTO jobs (id, name, state, mode, cause, exit_code, placement, created_wall_ns, "
-        "started_wall_ns,"
-        " ended_wall_ns, experiment_json, base_dir, windows_total)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        STORE_VALUES(store_text(job->id), store_text(job->name), store_text(store_state_words[job->state]),
-                     store_text(mode_words[job->mode]), store_text(job->cause), store_i64(job->exit_code),
-                     store_text(store_placement_words[job->placement]), store_u64(job->created_wall_ns),
-                     store_u64(job->started_wall_ns), store_u64(job->ended_wall_ns),
-                     store_text(job->experiment_json), store_text(job->base_dir),
-                     store_u64(job->windows_total)),
-        d);
+    enum err e = store_insert(s, &jobs_table, NULL, store_null(), job, d);
     return e == ERR_EXISTS ? err_set(d, e, "job %s is in the store already", msg_text(job->id)) : e;
-}
-
-#define JOB_COLUMNS                                                                                          \
-    "id, name, state, mode, cause, exit_code, placement, created_wall_ns, started_wall_ns, ended_wall_ns,"   \
-    " experiment_json, base_dir, windows_total,"                                                             \
-    " (SELECT count(*) FROM attempts WHERE attempts.job = jobs.id AND attempts.final)"
-
-static void read_job(struct store_rows *r, struct store_job *out)
-{
-    *out = (struct store_job){
-        .id = store_column_text(r, 0),
-        .name = store_column_text(r, 1),
-        .state = (enum store_job_state)store_column_word(r, 2, store_state_words, STORE_JOB_STATE_COUNT),
-        .mode = (enum msg_mode)store_column_word(r, 3, mode_words, MSG_MODE_COUNT),
-        .cause = store_column_text(r, 4),
-        .exit_code = (int32_t)store_column_i64(r, 5),
-        .placement =
-            (enum store_placement)store_column_word(r, 6, store_placement_words, STORE_PLACEMENT_COUNT),
-        .created_wall_ns = store_column_u64(r, 7),
-        .started_wall_ns = store_column_u64(r, 8),
-        .ended_wall_ns = store_column_u64(r, 9),
-        .experiment_json = store_column_text(r, 10),
-        .base_dir = store_column_text(r, 11),
-        .windows_total = store_column_u32(r, 12),
-        .windows_done = store_column_u32(r, 13),
-    };
 }
 
 enum err store_get_job(struct store *s, const char *id, struct store_job *out, struct err_detail *d)
 {
     struct store_rows rows;
     struct store_job job = {0};
-    store_rows_init(&rows, s,
-                    "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1 OR ?1 = ''"
-                    " ORDER BY created_wall_ns DESC, rowid DESC LIMIT 1",
-                    STORE_VALUES(store_text(id)));
+    store_select(&rows, s, &jobs_table,
+                 " WHERE id = ?1 OR ?1 = '' ORDER BY created_wall_ns DESC, rowid DESC LIMIT 1",
+                 STORE_VALUES(store_text(id)));
     bool found = store_rows_next(&rows);
     if (found)
-        read_job(&rows, &job);
+        store_get_row(&rows, &jobs_table, &job);
     enum err e = store_rows_fini(&rows, d);
     if (e == ERR_OK && !found)
         e = id[0] != '\0' ? err_set(d, ERR_NOT_FOUND, "no job %s: 'splitbench status' lists them", id)
@@ -93,15 +69,11 @@ enum err store_list_jobs(struct store *s, struct store_job **out, size_t *count,
     struct store_rows rows;
     struct store_job *jobs = NULL;
     size_t n = 0;
-    size_t cap = 0;
-    store_rows_init(&rows, s, "SELECT " JOB_COLUMNS " FROM jobs ORDER BY created_wall_ns DESC, rowid DESC",
-                    NULL, 0);
+    store_select(&rows, s, &jobs_table, " ORDER BY created_wall_ns DESC, rowid DESC", NULL, 0);
     while (store_rows_next(&rows)) {
-        if (n == cap) {
-            cap = cap != 0 ? 2 * cap : 16;
-            jobs = mem_realloc(jobs, cap, sizeof(*jobs));
-        }
-        read_job(&rows, &jobs[n++]);
+        jobs = store_grow(jobs, n, sizeof(*jobs));
+        jobs[n] = (struct store_job){0};
+        store_get_row(&rows, &jobs_table, &jobs[n++]);
     }
     enum err e = store_rows_fini(&rows, d);
     if (e == ERR_OK) {
@@ -169,14 +141,10 @@ enum err store_get_lines(struct store *s, const char *job, uint64_t after, size_
 {
     struct store_rows rows;
     struct msg_strings lines = {0};
-    size_t cap = 0;
     store_rows_init(&rows, s, "SELECT text FROM lines WHERE job = ? AND number > ? ORDER BY number LIMIT ?",
                     STORE_VALUES(store_text(job), store_u64(after), store_u64(max)));
     while (store_rows_next(&rows)) {
-        if (lines.count == cap) {
-            cap = cap != 0 ? 2 * cap : 16;
-            lines.items = mem_realloc(lines.items, cap, sizeof(*lines.items));
-        }
+        lines.items = store_grow(lines.items, lines.count, sizeof(*lines.items));
         lines.items[lines.count++] = store_column_text(&rows, 0);
     }
     enum err e = store_rows_fini(&rows, d);

@@ -5,22 +5,13 @@
 
 #include <stdlib.h>
 
-/* Room for one more item at `count` in an array that doubles; a power of two or zero is full. */
-static void *grow(void *items, size_t count, size_t size)
-{
-    if ((count & (count - 1)) != 0)
-        return items;
-    return mem_realloc(items, count != 0 ? 2 * count : 1, size);
-}
-
 static enum err read_hosts(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
 {
     struct store_rows rows;
-    store_rows_init(&rows, s, "SELECT " STORE_HOST_COLUMNS " FROM hosts WHERE job = ? ORDER BY id",
-                    STORE_VALUES(store_text(job)));
+    store_select(&rows, s, &store_hosts_table, " WHERE job = ? ORDER BY id", STORE_VALUES(store_text(job)));
     while (store_rows_next(&rows)) {
-        out->hosts = grow(out->hosts, out->host_count, sizeof(*out->hosts));
-        store_read_host_row(&rows, &out->hosts[out->host_count++]);
+        out->hosts = store_grow(out->hosts, out->host_count, sizeof(*out->hosts));
+        store_get_host(&rows, &out->hosts[out->host_count++]);
     }
     return store_rows_fini(&rows, d);
 }
@@ -31,39 +22,42 @@ static enum err read_run_hosts(struct store *s, struct store_read_run *run, stru
     store_rows_init(&rows, s, "SELECT host FROM target_run_hosts WHERE run = ? ORDER BY host",
                     STORE_VALUES(store_i64(run->id)));
     while (store_rows_next(&rows)) {
-        run->hosts = grow(run->hosts, run->host_count, sizeof(*run->hosts));
+        run->hosts = store_grow(run->hosts, run->host_count, sizeof(*run->hosts));
         run->hosts[run->host_count++] = store_column_i64(&rows, 0);
     }
     return store_rows_fini(&rows, d);
 }
 
+#define ROW struct store_read_run
+static const struct store_column run_columns[] = {
+    C_REF("id", id),
+    C_U32("target", target),
+    C_U32("round", round),
+    C_U32("slot", slot),
+    C_BOOL("ok", ok),
+    C_TEXT("error", error),
+    C_TEXT("failed_check", failed_check),
+    C_U64("startup_ns", startup_ns),
+    C_U64("rss_before_bytes", rss_before_bytes),
+    C_BOOL("rss_after_bytes IS NOT NULL", ended),
+    C_U64("rss_after_bytes", rss_after_bytes),
+    C_U64("started_wall_ns", started_wall_ns),
+    C_WORD("placement", placement, store_placement, store_placement_words, STORE_PLACEMENT_COUNT),
+    C_BLOB("iif(ok, NULL, substr(log, -?))", log_tail),
+};
+#undef ROW
+static const struct store_table runs_table = STORE_TABLE("target_runs", run_columns); /* only read from */
+
 static enum err read_runs(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
 {
     struct store_rows rows;
-    store_rows_init(&rows, s,
-                    "SELECT id, target, round, slot, ok, error, failed_check, startup_ns, rss_before_bytes,"
-                    " rss_after_bytes IS NOT NULL, rss_after_bytes, started_wall_ns, placement,"
-                    " iif(ok, NULL, substr(log, -?)) FROM target_runs WHERE job = ? ORDER BY id",
-                    STORE_VALUES(store_u64(STORE_LOG_TAIL_BYTES), store_text(job)));
+    store_select(&rows, s, &runs_table, " WHERE job = ? ORDER BY id",
+                 STORE_VALUES(store_u64(STORE_LOG_TAIL_BYTES), store_text(job)));
     while (store_rows_next(&rows)) {
-        out->runs = grow(out->runs, out->run_count, sizeof(*out->runs));
-        out->runs[out->run_count++] = (struct store_read_run){
-            .id = store_column_i64(&rows, 0),
-            .target = store_column_u32(&rows, 1),
-            .round = store_column_u32(&rows, 2),
-            .slot = store_column_u32(&rows, 3),
-            .ok = store_column_bool(&rows, 4),
-            .error = store_column_text(&rows, 5),
-            .failed_check = store_column_text(&rows, 6),
-            .startup_ns = store_column_u64(&rows, 7),
-            .rss_before_bytes = store_column_u64(&rows, 8),
-            .ended = store_column_bool(&rows, 9),
-            .rss_after_bytes = store_column_u64(&rows, 10),
-            .started_wall_ns = store_column_u64(&rows, 11),
-            .placement = (enum store_placement)store_column_word(&rows, 12, store_placement_words,
-                                                                 STORE_PLACEMENT_COUNT),
-            .log_tail = store_column_blob(&rows, 13),
-        };
+        out->runs = store_grow(out->runs, out->run_count, sizeof(*out->runs));
+        struct store_read_run *run = &out->runs[out->run_count++];
+        *run = (struct store_read_run){0};
+        store_get_row(&rows, &runs_table, run);
     }
     enum err e = store_rows_fini(&rows, d);
     for (size_t i = 0; e == ERR_OK && i < out->run_count; i++)
@@ -91,7 +85,7 @@ static enum err read_attempts(struct store *s, const char *job, struct store_res
     store_select(&rows, s, &store_attempts_table, " WHERE job = ? ORDER BY window, attempt",
                  STORE_VALUES(store_text(job)));
     while (store_rows_next(&rows)) {
-        out->attempts = grow(out->attempts, out->attempt_count, sizeof(*out->attempts));
+        out->attempts = store_grow(out->attempts, out->attempt_count, sizeof(*out->attempts));
         struct store_attempt *a = &out->attempts[out->attempt_count++];
         *a = (struct store_attempt){0};
         store_get_row(&rows, &store_attempts_table, a);
@@ -138,9 +132,7 @@ void store_results_fini(struct store_results *r)
     for (size_t i = 0; i < r->host_count; i++)
         store_read_host_fini(&r->hosts[i]);
     for (size_t i = 0; i < r->run_count; i++) {
-        free(r->runs[i].error);
-        free(r->runs[i].failed_check);
-        free(r->runs[i].log_tail.data);
+        store_row_fini(&runs_table, &r->runs[i]);
         free(r->runs[i].hosts);
     }
     for (size_t i = 0; i < r->attempt_count; i++)

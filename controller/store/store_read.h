@@ -8,9 +8,9 @@
 
 struct store_read_host {
     int64_t id;
-    char *role;
+    const char *role; /* owned, as all here */
     uint32_t ordinal;
-    char *agent;
+    const char *agent;
     struct msg_host facts;
     uint64_t put_wall_ns;
 };

@@ -23,8 +23,6 @@ static struct store_value value_of(const struct store_column *c, const void *row
         return store_u64(*(const uint64_t *)at);
     case STORE_COLUMN_I32:
         return store_i64(*(const int32_t *)at);
-    case STORE_COLUMN_I64:
-        return store_i64(*(const int64_t *)at);
     case STORE_COLUMN_REF:
         return *(const int64_t *)at > 0 ? store_i64(*(const int64_t *)at) : store_null();
     case STORE_COLUMN_BOOL:
@@ -114,7 +112,6 @@ static void get_value(struct store_rows *r, const struct store_column *c, int co
     case STORE_COLUMN_I32:
         *(int32_t *)at = (int32_t)store_column_i64(r, column);
         break;
-    case STORE_COLUMN_I64:
     case STORE_COLUMN_REF: /* SQLite reads NULL as 0 */
         *(int64_t *)at = store_column_i64(r, column);
         break;
@@ -145,6 +142,37 @@ void store_get_row(struct store_rows *r, const struct store_table *t, void *row)
 {
     for (size_t i = 0; i < t->count; i++)
         get_value(r, &t->columns[i], (int)i, row);
+}
+
+static bool value_equal(const struct store_value *a, const struct store_value *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case STORE_NULL:
+        return true;
+    case STORE_U64:
+        return a->u.u64 == b->u.u64;
+    case STORE_I64:
+        return a->u.i64 == b->u.i64;
+    case STORE_REAL:
+        return a->u.real == b->u.real;
+    case STORE_TEXT:
+        return strcmp(a->u.text, b->u.text) == 0;
+    case STORE_BLOB:
+        return a->len == b->len && memcmp(a->u.blob, b->u.blob, a->len) == 0;
+    }
+    return false;
+}
+
+bool store_row_equal(const struct store_table *t, const void *a, const void *b)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        struct store_value x = value_of(&t->columns[i], a), y = value_of(&t->columns[i], b);
+        if (!t->columns[i].only_read && !value_equal(&x, &y))
+            return false;
+    }
+    return true;
 }
 
 void store_row_fini(const struct store_table *t, void *row)

@@ -13,7 +13,6 @@ enum store_column_type {
     STORE_COLUMN_U32,
     STORE_COLUMN_U64,
     STORE_COLUMN_I32,
-    STORE_COLUMN_I64,
     STORE_COLUMN_REF, /* int64_t, 0 = NULL: the id of another table's row */
     STORE_COLUMN_BOOL,
     STORE_COLUMN_REAL,   /* double, negative = NULL */
@@ -85,6 +84,9 @@ void store_select(struct store_rows *r, struct store *s, const struct store_tabl
 
 /* Fills the table's fields of a struct from the row that the select is at; the others stay as they are. */
 void store_get_row(struct store_rows *r, const struct store_table *t, void *row);
+
+/* Do both hold the same in every column that is written? */
+bool store_row_equal(const struct store_table *t, const void *a, const void *b);
 
 /* Frees what a row that was read owns. */
 void store_row_fini(const struct store_table *t, void *row);
