@@ -60,10 +60,10 @@ static void handle(struct agent *a, enum event event, const struct msg_command *
 static void emit_done(struct agent *a, const char *job, uint64_t answers, enum err code, const char *text)
 {
     struct msg_event event = {.answers = answers,
-                              .job = (char *)(uintptr_t)job,
+                              .job = msg_borrowed(job),
                               .kind = MSG_EVENT_DONE,
                               .code = code,
-                              .text = (char *)(uintptr_t)text};
+                              .text = msg_borrowed(text)};
     uplink_emit(a->uplink, &event);
 }
 

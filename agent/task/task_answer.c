@@ -33,7 +33,7 @@ void task_answer(struct task *t, uint64_t command, enum err code, const char *te
     struct msg_event event = {.answers = command,
                               .kind = MSG_EVENT_DONE,
                               .code = code,
-                              .text = (char *)(uintptr_t)(text != NULL ? text : "")};
+                              .text = msg_borrowed(text != NULL ? text : "")};
     task_emit(t, &event);
 }
 

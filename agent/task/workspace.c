@@ -118,7 +118,7 @@ static const struct msg_file **sorted(const struct msg_files *files,
 /* A path of the list, found among its sorted ones. */
 static bool has_path(const struct msg_file **by_path, size_t count, const char *path)
 {
-    struct msg_file wanted = {.path = (char *)(uintptr_t)path}; /* only read */
+    struct msg_file wanted = {.path = msg_borrowed(path)};
     const struct msg_file *key = &wanted;
     return count > 0 && bsearch(&key, by_path, count, sizeof(const struct msg_file *), compare_paths) != NULL;
 }

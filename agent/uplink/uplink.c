@@ -432,9 +432,9 @@ enum err uplink_new(const struct uplink_options *options, struct uplink **out, s
     if (e != ERR_OK)
         goto out;
     struct msg_hello hello = {.protocol = MSG_PROTOCOL_VERSION,
-                              .build = (char *)(uintptr_t)SPLITBENCH_BUILD,
+                              .build = msg_borrowed(SPLITBENCH_BUILD),
                               .role = MSG_ROLE_AGENT,
-                              .name = (char *)(uintptr_t)options->name,
+                              .name = msg_borrowed(options->name),
                               .incarnation = u->incarnation,
                               .host = *options->host};
     e = link_client_new(

@@ -41,7 +41,7 @@ static enum err encode_text(struct encoder *c, const struct schema_field *f, con
     size_t len = strlen(text);
     const char *fault = len > max ? "is too long" : text_fault(f->rule, text, len);
     if (fault == NULL) {
-        *out = (char *)(uintptr_t)text; /* only read from */
+        *out = msg_borrowed(text);
         return ERR_OK;
     }
     if (f->rule != RULE_PROSE)
@@ -118,7 +118,7 @@ static enum err encode_bytes(struct encoder *c, const struct schema_field *f, co
 {
     if (len > f->max)
         return refuse(c, f, "is too long");
-    ProtobufCBinaryData bytes = {.len = len, .data = (uint8_t *)(uintptr_t)data};
+    ProtobufCBinaryData bytes = {.len = len, .data = schema_get_pointer(&data)};
     memcpy(wire + f->wire, &bytes, sizeof bytes);
     return ERR_OK;
 }

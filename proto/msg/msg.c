@@ -70,6 +70,11 @@ const char *msg_text(const char *s)
     return s != NULL ? s : "";
 }
 
+char *msg_borrowed(const char *text)
+{
+    return schema_get_pointer(&text);
+}
+
 #define CASE(name, field) [MSG_##name] = #field,
 const char *msg_kind_name(enum msg_kind k)
 {

@@ -585,6 +585,10 @@ void msg_event_copy(struct msg_event *to, const struct msg_event *from);
 /* Never NULL: "" for a NULL string of a message. */
 const char *msg_text(const char *s);
 
+/* A text for a message that is only built, read and forgotten: it stays the caller's, and such a message is
+ * never given to a _fini. */
+char *msg_borrowed(const char *text);
+
 /* Lower-case word of an enum value, for logs and JSON: "job_open", "agent". */
 const char *msg_kind_name(enum msg_kind k);
 const char *msg_command_name(enum msg_command_kind k);
