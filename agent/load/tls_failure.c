@@ -116,14 +116,18 @@ static void explain_alert(struct tls_failure *out, int alert, const struct tls_s
 
 /* --- all of it --- */
 
-/* The first error of TLS itself: what failed below, in a cipher, stands before it. */
-static unsigned long first_error(void)
+/* The first error of TLS itself: what failed below, in a cipher, stands before it. Whether memory was wanting
+ * is said by any of them. */
+static unsigned long first_error(bool *no_memory)
 {
-    unsigned long first = ERR_get_error();
-    unsigned long code = first;
-    while (code != 0 && ERR_GET_LIB(code) != ERR_LIB_SSL)
-        code = ERR_get_error();
-    return code != 0 ? code : first;
+    unsigned long first = ERR_peek_error();
+    unsigned long of_tls = 0;
+    for (unsigned long code; (code = ERR_get_error()) != 0;) {
+        *no_memory |= ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
+        if (of_tls == 0 && ERR_GET_LIB(code) == ERR_LIB_SSL)
+            of_tls = code;
+    }
+    return of_tls != 0 ? of_tls : first;
 }
 
 static void explain_reason(struct tls_failure *out, unsigned long code, int reason)
@@ -141,9 +145,12 @@ static void explain_reason(struct tls_failure *out, unsigned long code, int reas
 
 void tls_failure_explain(struct tls_failure *out, const SSL *ssl, const struct tls_story *story)
 {
-    unsigned long code = first_error();
+    bool no_memory = false;
+    unsigned long code = first_error(&no_memory);
     int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
-    if (story->saw_http)
+    if (no_memory)
+        tls_failure_set(out, CAUSE_LOCAL, "this host has no memory left for TLS");
+    else if (story->saw_http)
         tls_failure_set(out, CAUSE_PROTOCOL, "the answer is not TLS but plain HTTP: is this the right port?");
     else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
         explain_distrust(out, ssl);
@@ -151,5 +158,4 @@ void tls_failure_explain(struct tls_failure *out, const SSL *ssl, const struct t
         explain_alert(out, reason - SSL_AD_REASON_OFFSET, story);
     else
         explain_reason(out, code, reason);
-    ERR_clear_error();
 }

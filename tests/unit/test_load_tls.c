@@ -2,6 +2,8 @@
 #include "common/mem.h"
 #include "tests/support/tls_wire.h"
 
+#include <limits.h>
+#include <openssl/crypto.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -283,6 +285,67 @@ static void certificates_are_taken_as_they_are_where_that_is_wanted(void **state
     }
 }
 
+/* --- memory that runs out --- */
+
+static unsigned allocations_left = UINT_MAX; /* until OpenSSL gets none; UINT_MAX: never */
+
+static bool may_allocate(void)
+{
+    if (allocations_left == UINT_MAX)
+        return true;
+    if (allocations_left != 0)
+        allocations_left--;
+    return allocations_left != 0;
+}
+
+static void *give_memory(size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return may_allocate() ? malloc(size) : NULL;
+}
+
+static void *give_more_memory(void *old, size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return may_allocate() ? realloc(old, size) : NULL;
+}
+
+static void take_memory(void *old, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    free(old);
+}
+
+/* Wherever in a hand-shake memory runs out: where OpenSSL says so, it is this host's fault and not the
+ * server's. In many places OpenSSL 3.0 has but "internal error" for it. */
+static void test_want_of_memory_is_a_local_cause(void **state)
+{
+    struct tls_wire *w = *state;
+    uint8_t flight[sizeof w->chunk];
+    unsigned failed = 0;
+    tls_wire_show(w, &(struct cert_wish){0});
+    for (unsigned n = 1; n < 2000; n += n < 100 ? 1 : 37) {
+        tls_wire_dial(w);
+        tls_wire_feed(w, NULL, 0);
+        tls_wire_carry_up(w);
+        int len = BIO_read(w->from_server, flight, sizeof flight);
+        assert_true(len > 0);
+        allocations_left = n;
+        tls_wire_feed(w, flight, (size_t)len);
+        allocations_left = UINT_MAX;
+        const struct tls_failure *f = tls_failure_of(w->client);
+        if (w->last != TLS_FAILED || strstr(f->text, "OpenSSL has no name for") != NULL)
+            continue;
+        failed++;
+        if (f->cause != CAUSE_LOCAL)
+            fail_msg("allocation %u: %s: %s", n, fault_cause_text(f->cause), f->text);
+    }
+    assert_true(failed > 10);
+}
+
 static void what_is_not_tls_is_told_apart(void **state)
 {
     static const struct {
@@ -501,6 +564,7 @@ int main(void)
         WIRED(a_broken_session_is_forgotten),
         cmocka_unit_test(a_refusal_names_its_cause),
         cmocka_unit_test(certificates_are_taken_as_they_are_where_that_is_wanted),
+        WIRED(test_want_of_memory_is_a_local_cause),
         WIRED(what_is_not_tls_is_told_apart),
         WIRED(renegotiation_is_refused),
         WIRED(keys_change_unseen),
@@ -510,5 +574,7 @@ int main(void)
         WIRED(no_bit_of_the_first_flight_may_change),
         WIRED(what_cannot_be_used_is_refused_before_the_run),
     };
+    if (CRYPTO_set_mem_functions(give_memory, give_more_memory, take_memory) != 1) /* before its first use */
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
