@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -231,18 +232,52 @@ static enum err set_suites(SSL_CTX *context, const char *text, struct err_detail
     return ERR_OK;
 }
 
+static int nid_of(const char *group)
+{
+    int nid = EC_curve_nist2nid(group);
+    return nid != NID_undef ? nid : OBJ_sn2nid(group);
+}
+
+/* Some have two names: P-256 is prime256v1. */
+static bool is_same_group(const char *a, const char *b)
+{
+    return strcasecmp(a, b) == 0 || (nid_of(a) != NID_undef && nid_of(a) == nid_of(b));
+}
+
 static enum err set_groups(SSL_CTX *context, const char *text, struct err_detail *d)
 {
     struct name_list list;
     enum err e = split_names(&list, text, "--tls-groups", d);
-    for (size_t i = 0; e == ERR_OK && i < list.count; i++)
-        if (SSL_CTX_set1_groups_list(context, list.names[i]) != 1) {
-            ERR_clear_error();
+    for (size_t i = 0; e == ERR_OK && i < list.count; i++) {
+        const char *name = list.names[i];
+        size_t first = 0;
+        while (!is_same_group(list.names[first], name))
+            first++;
+        if (SSL_CTX_set1_groups_list(context, name) != 1)
             e = err_set(d, ERR_INVALID, "--tls-groups: OpenSSL here has no group '%s', like those of %s",
-                        list.names[i], GROUPS);
-        }
+                        name, GROUPS);
+        else if (first != i)
+            e = err_set(d, ERR_INVALID, "--tls-groups: '%s' and '%s' are the same group: name it once",
+                        list.names[first], name);
+    }
+    ERR_clear_error();
     if (e == ERR_OK && SSL_CTX_set1_groups_list(context, text) != 1)
         e = fail(d, ERR_INVALID, "--tls-groups");
+    return e;
+}
+
+/* OpenSSL takes versions, suites and groups of which nothing can be offered, such as groups of TLS 1.2 alone
+ * where 1.3 is offered, and fails later, with each connection: so one hand-shake is begun here. */
+static enum err try_offer(SSL_CTX *context, struct err_detail *d)
+{
+    SSL *ssl = SSL_new(context);
+    must(ssl != NULL);
+    SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    bool begun = SSL_get_error(ssl, SSL_connect(ssl)) == SSL_ERROR_WANT_READ;
+    enum err e =
+        begun ? ERR_OK
+              : fail(d, ERR_INVALID, "these versions, suites and groups leave nothing that could be offered");
+    SSL_free(ssl);
     return e;
 }
 
@@ -258,7 +293,9 @@ static enum err set_offer(SSL_CTX *context, const struct tls_options *o, struct 
         SSL_CTX_set_alpn_protos(context, protocols, sizeof protocols - 1) != 0)
         return fail(d, ERR_FAILED, "cannot be set up");
     enum err e = o->ciphers != NULL ? set_suites(context, o->ciphers, d) : ERR_OK;
-    return e == ERR_OK ? set_groups(context, o->groups != NULL ? o->groups : GROUPS, d) : e;
+    if (e == ERR_OK)
+        e = set_groups(context, o->groups != NULL ? o->groups : GROUPS, d);
+    return e == ERR_OK ? try_offer(context, d) : e;
 }
 
 bool tls_options_given(const struct tls_options *o)

@@ -275,6 +275,8 @@ refuses_usage() {
     refuses "no suite 'NONE'" $url --tls-ciphers NONE
     refuses 'a version that --tls-min and --tls-max allow' $url --tls-max 1.2 --tls-ciphers TLS_AES_128_GCM_SHA256
     refuses "no group 'NONE'" $url --tls-groups X25519:NONE
+    refuses 'are the same group' $url --tls-groups P-256:X25519:P-256
+    refuses 'nothing that could be offered' $url --tls-min 1.3 --tls-groups brainpoolP256r1:brainpoolP384r1
     refuses "$tls/none.pem" $url --ca "$tls/none.pem"
     refuses 'cannot read CA certificates' $url --ca "$tls/client.key"
     refuses 'give --cert FILE' $url --ca "$tls/ca.pem" --key "$tls/client.key"

@@ -516,7 +516,7 @@ static void what_cannot_be_used_is_refused_before_the_run(void **state)
 {
     struct tls_wire *w = *state;
     struct tls_options base = w->options;
-    struct tls_options bad[12];
+    struct tls_options bad[17];
     char long_name[300] = "";
     char *cert = mem_strdup(scratch_at(&w->scratch, "cert.pem"));
     char *key = mem_strdup(scratch_at(&w->scratch, "other.key"));
@@ -538,6 +538,11 @@ static void what_cannot_be_used_is_refused_before_the_run(void **state)
     bad[10].server_name = "";
     memset(long_name, 'a', sizeof long_name - 1);
     bad[11].server_name = long_name;
+    bad[12].groups = "X25519:P-256:X25519";
+    bad[13].groups = "P-256:prime256v1"; /* one group */
+    bad[14].groups = "brainpoolP256r1:brainpoolP384r1", bad[14].min = TLS_1_3;
+    bad[15].groups = "brainpoolP256r1"; /* no key share for TLS 1.3, which is offered, too */
+    bad[16].groups = "X25519:x25519";
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct tls_config *config = NULL;
         struct err_detail d = {0};
@@ -549,6 +554,11 @@ static void what_cannot_be_used_is_refused_before_the_run(void **state)
     free(cert);
     free(key);
     free(pipe);
+    struct tls_config *config = NULL;
+    base.groups = "brainpoolP256r1"; /* with TLS 1.2 it may be offered */
+    base.max = TLS_1_2;
+    assert_int_equal(tls_config_new(&config, &base, NULL), ERR_OK);
+    tls_config_free(config);
 }
 
 #define WIRED(test) cmocka_unit_test_setup_teardown(test, tls_wire_set_up, tls_wire_tear_down)
