@@ -79,6 +79,7 @@ struct parts {
     struct options options;
     struct target target;
     struct request_set requests;
+    struct tls_trust *trust;
 };
 
 /* Each worker makes its own configuration; what is wrong with the options is to be known before. */
@@ -94,7 +95,10 @@ static enum err check_tls(struct parts *p, struct err_detail *d)
                    : ERR_OK;
     if (o->server_name == NULL)
         o->server_name = p->target.host;
-    enum err e = tls_config_new(&trial, o, d);
+    enum err e = tls_config_read_trust(&p->trust, o, d);
+    o->trust = p->trust;
+    if (e == ERR_OK)
+        e = tls_config_new(&trial, o, d);
     tls_config_free(trial);
     return e;
 }
@@ -152,6 +156,7 @@ int main(int argc, char **argv)
     }
     target_fini(&parts.target);
     request_set_fini(&parts.requests);
+    tls_trust_free(parts.trust);
     options_fini(&parts.options);
     return streams_end("splitbench-load", code, EXIT_INFRASTRUCTURE);
 }

@@ -75,8 +75,9 @@ static bool system_has_trust(void)
            any_has_files(place(X509_get_default_cert_dir_env(), X509_get_default_cert_dir()));
 }
 
-/* A file that cannot be opened is named with its reason: OpenSSL's words for it are of little help. What is
- * no file may have no end, or have it only once, and each thread reads for itself. */
+/* A file that cannot be opened is named with its reason: OpenSSL's words for it are of little help. A pipe or
+ * a device is refused: it may never end, or be readable only once, and certificate and key are read by each
+ * thread. */
 static enum err check_file(const char *what, const char *path, struct err_detail *d)
 {
     struct stat s;
@@ -87,19 +88,27 @@ static enum err check_file(const char *what, const char *path, struct err_detail
     return ERR_OK;
 }
 
-static enum err load_trust(SSL_CTX *context, const char *ca_file, struct err_detail *d)
+enum err tls_config_read_trust(struct tls_trust **trust, const struct tls_options *o, struct err_detail *d)
 {
-    if (ca_file == NULL && !system_has_trust())
+    if (o->ca_file == NULL || o->insecure)
+        return ERR_OK;
+    enum err e = check_file("CA certificates", o->ca_file, d);
+    return e == ERR_OK ? tls_trust_read(trust, o->ca_file, d) : e;
+}
+
+static enum err load_trust(struct tls_config *c, const struct tls_options *o, struct err_detail *d)
+{
+    if (o->ca_file != NULL) {
+        must(o->trust != NULL);
+        c->reader = tls_trust_reader_new(o->trust, c->library, SSL_CTX_get_cert_store(c->context));
+        return ERR_OK;
+    }
+    if (!system_has_trust())
         return err_set(d, ERR_NOT_FOUND,
                        "TLS: this system has no CA certificates: give --ca FILE or --insecure");
-    if (ca_file == NULL)
-        return SSL_CTX_set_default_verify_paths(context) == 1
-                   ? ERR_OK
-                   : fail(d, ERR_FAILED, "the system's CA certificates cannot be read");
-    enum err e = check_file("CA certificates", ca_file, d);
-    if (e == ERR_OK && SSL_CTX_load_verify_file(context, ca_file) != 1)
-        e = err_prefix(d, fail(d, ERR_INVALID, ca_file), "cannot read CA certificates");
-    return e;
+    return SSL_CTX_set_default_verify_paths(c->context) == 1
+               ? ERR_OK
+               : fail(d, ERR_FAILED, "the system's CA certificates cannot be read");
 }
 
 /* Whom the server's certificate must name. A dot at the end is of the DNS alone (RFC 6066 3: without it). */
@@ -323,7 +332,7 @@ static enum err set_up(struct tls_config *c, const struct tls_options *o, struct
     if (e == ERR_OK)
         e = set_name(c, o->server_name, d);
     if (e == ERR_OK && !o->insecure)
-        e = load_trust(c->context, o->ca_file, d);
+        e = load_trust(c, o, d);
     return e == ERR_OK ? load_own(c, o, d) : e;
 }
 
@@ -344,6 +353,7 @@ void tls_config_free(struct tls_config *c)
     if (c == NULL)
         return;
     SSL_CTX_free(c->context);
+    tls_trust_reader_free(c->reader);
     OSSL_LIB_CTX_free(c->library);
     free(c->sni);
     free(c);

@@ -50,7 +50,7 @@ int tls_wire_tear_down(void **state)
     struct tls_wire *w = *state;
     tls_wire_hang_up(w);
     tls_session_free(w->session);
-    tls_config_free(w->config);
+    tls_wire_forget(w);
     SSL_CTX_free(w->context);
     buf_fini(&w->got);
     buf_fini(&w->served);
@@ -59,6 +59,23 @@ int tls_wire_tear_down(void **state)
     cert_lab_fini(&w->lab);
     free(w);
     return 0;
+}
+
+void tls_wire_forget(struct tls_wire *w)
+{
+    tls_config_free(w->config);
+    tls_trust_free(w->trust);
+    w->config = NULL;
+    w->trust = NULL;
+}
+
+enum err tls_wire_configure(struct tls_wire *w, const struct tls_options *options, struct err_detail *d)
+{
+    struct tls_options o = *options;
+    tls_wire_forget(w);
+    enum err e = tls_config_read_trust(&w->trust, &o, d);
+    o.trust = w->trust;
+    return e == ERR_OK ? tls_config_new(&w->config, &o, d) : e;
 }
 
 void tls_wire_show(struct tls_wire *w, const struct cert_wish *wish)
@@ -80,7 +97,7 @@ void tls_wire_dial(struct tls_wire *w)
 {
     struct err_detail d = {0};
     tls_wire_hang_up(w);
-    if (w->config == NULL && tls_config_new(&w->config, &w->options, &d) != ERR_OK)
+    if (w->config == NULL && tls_wire_configure(w, &w->options, &d) != ERR_OK)
         fail_msg("%s", d.text);
     w->client = tls_new(w->config, &w->session);
     w->server = SSL_new(w->context);

@@ -16,6 +16,7 @@ struct tls_wire {
     struct scratch scratch;
     struct cert_lab lab;
     struct tls_options options;
+    struct tls_trust *trust;
     struct tls_config *config;
     struct ssl_session_st *session; /* what the client remembers */
     struct tls *client;
@@ -33,6 +34,10 @@ struct tls_wire {
 
 int tls_wire_set_up(void **state);
 int tls_wire_tear_down(void **state);
+
+/* As the program does it: reads what is to be trusted, then the rest. Ends the configuration before. */
+enum err tls_wire_configure(struct tls_wire *w, const struct tls_options *options, struct err_detail *d);
+void tls_wire_forget(struct tls_wire *w);
 
 /* What holds for the server's next sessions: its certificate, and the one version that it speaks. */
 void tls_wire_show(struct tls_wire *w, const struct cert_wish *wish);

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <openssl/crypto.h>
+#include <openssl/pem.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -108,8 +109,7 @@ static void the_server_is_asked_for_by_name(void **state)
         if (asked != NULL)
             assert_string_equal(asked, cases[i].asked);
         tls_wire_hang_up(w);
-        tls_config_free(w->config);
-        w->config = NULL;
+        tls_wire_forget(w);
     }
 }
 
@@ -139,8 +139,7 @@ static void a_session_goes_on_where_it_was_asked_for(void **state)
         tls_wire_hang_up(w);
         tls_session_free(w->session);
         w->session = NULL;
-        tls_config_free(w->config);
-        w->config = NULL;
+        tls_wire_forget(w);
     }
 }
 
@@ -544,21 +543,80 @@ static void what_cannot_be_used_is_refused_before_the_run(void **state)
     bad[15].groups = "brainpoolP256r1"; /* no key share for TLS 1.3, which is offered, too */
     bad[16].groups = "X25519:x25519";
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct tls_config *config = NULL;
         struct err_detail d = {0};
-        if (tls_config_new(&config, &bad[i], &d) == ERR_OK)
+        if (tls_wire_configure(w, &bad[i], &d) == ERR_OK)
             fail_msg("case %zu is taken", i);
-        assert_null(config);
+        assert_null(w->config);
         assert_true(strlen(d.text) > 10);
     }
     free(cert);
     free(key);
     free(pipe);
-    struct tls_config *config = NULL;
     base.groups = "brainpoolP256r1"; /* with TLS 1.2 it may be offered */
     base.max = TLS_1_2;
-    assert_int_equal(tls_config_new(&config, &base, NULL), ERR_OK);
-    tls_config_free(config);
+    assert_int_equal(tls_wire_configure(w, &base, NULL), ERR_OK);
+}
+
+/* --- whom to trust --- */
+
+static char *write_bundle(struct tls_wire *w, const char *name, const struct cert_pair *const *pairs,
+                          size_t count, const char *text)
+{
+    char *path = mem_strdup(scratch_at(&w->scratch, name));
+    FILE *f = fopen(path, "we");
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(PEM_write_X509(f, pairs[i]->cert), 1);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+/* Also the second of two that have one name, and whatever was asked for before. */
+static void test_each_certificate_of_the_file_is_trusted(void **state)
+{
+    struct tls_wire *w = *state;
+    static const enum cert_signer order[] = {CERT_BY_STRANGER, CERT_BY_CA,       CERT_BY_INTERMEDIATE,
+                                             CERT_BY_ITSELF,   CERT_BY_STRANGER, CERT_BY_CA};
+    struct cert_pair namesake;
+    struct cert_wish wish = {.signer = CERT_BY_ITSELF, .subject = "the CA of the tests", .is_ca = true};
+    cert_make(&w->lab, &namesake, &wish);
+    const struct cert_pair *all[] = {&namesake, &w->lab.signers[CERT_BY_CA],
+                                     &w->lab.signers[CERT_BY_STRANGER]};
+    char *bundle = write_bundle(w, "bundle.pem", all, ARRAY_LEN(all), "");
+    struct tls_options o = w->options;
+    o.ca_file = bundle;
+    assert_int_equal(tls_wire_configure(w, &o, NULL), ERR_OK);
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        tls_wire_show(w, &(struct cert_wish){.signer = order[i]});
+        tls_wire_shake_hands(w);
+        bool trusted = order[i] == CERT_BY_CA || order[i] == CERT_BY_STRANGER;
+        assert_int_equal(w->last, trusted ? TLS_WANT_MORE : TLS_FAILED);
+        assert_true(trusted || tls_failure_of(w->client)->cause == CAUSE_VERIFY);
+    }
+    cert_pair_fini(&namesake);
+    free(bundle);
+}
+
+static void test_a_file_is_read_whole_or_refused(void **state)
+{
+    struct tls_wire *w = *state;
+    static const char *const ends[] = {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+                                       "-----BEGIN CERTIFICATE-----\nMIIB", "-----BEGIN CERTIFICATE-----\n"};
+    const struct cert_pair *one[] = {&w->lab.signers[CERT_BY_CA]};
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        struct err_detail d = {0};
+        struct tls_trust *trust = NULL;
+        char *path = write_bundle(w, "broken.pem", one, 1, ends[i]);
+        assert_int_equal(tls_trust_read(&trust, path, &d), ERR_INVALID);
+        assert_non_null(strstr(d.text, path));
+        assert_null(trust);
+        free(path);
+    }
+    char *path = write_bundle(w, "words.pem", one, 1, "and some words after it\n");
+    struct tls_trust *trust = NULL;
+    assert_int_equal(tls_trust_read(&trust, path, NULL), ERR_OK);
+    tls_trust_free(trust);
+    free(path);
 }
 
 #define WIRED(test) cmocka_unit_test_setup_teardown(test, tls_wire_set_up, tls_wire_tear_down)
@@ -583,6 +641,8 @@ int main(void)
         WIRED(a_failed_session_takes_no_request),
         WIRED(no_bit_of_the_first_flight_may_change),
         WIRED(what_cannot_be_used_is_refused_before_the_run),
+        WIRED(test_each_certificate_of_the_file_is_trusted),
+        WIRED(test_a_file_is_read_whole_or_refused),
     };
     if (CRYPTO_set_mem_functions(give_memory, give_more_memory, take_memory) != 1) /* before its first use */
         return 1;
