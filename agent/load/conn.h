@@ -46,7 +46,7 @@ struct sha256;
     X(BYTES)                                                                                                 \
     /* bytes of a body were dropped unseen */                                                                \
     X(SKIPPED)                                                                                               \
-    /* the TLS session was fed, and what it held is read: it may have something to say */                    \
+    /* the TLS session was fed: it may have something to send */                                             \
     X(FED)                                                                                                   \
     /* the TLS session has failed */                                                                         \
     X(BROKEN)                                                                                                \

@@ -16,7 +16,7 @@ struct quick {
 };
 
 /* Parses the head at the start of `data` and remembers it. False when it is not whole, too long to keep,
- * interim or faulty: the patient reader has to look at it. */
+ * interim or faulty: response_feed must read it then. */
 bool quick_learn(struct quick *q, const uint8_t *data, size_t len);
 
 /* True when the head at the start of `data` is known now: it is `q->head`, `q->head_len` bytes long. */

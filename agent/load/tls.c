@@ -157,7 +157,7 @@ void tls_free(struct tls *t)
         return;
     if (t->config->resume)
         remember(t);
-    /* OpenSSL takes a session whose connection just ended for a bad one. */
+    /* Else OpenSSL would not resume the session of a connection that ended without a close_notify. */
     SSL_set_shutdown(t->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(t->ssl);
     buf_fini(&t->out);
@@ -210,7 +210,7 @@ enum tls_result tls_handshake(struct tls *t)
     int rc = SSL_do_handshake(t->ssl);
     if (rc != 1)
         return result_of(t, rc);
-    ERR_clear_error(); /* of what it tried and did without */
+    ERR_clear_error(); /* left by attempts from which OpenSSL recovered */
     return check_protocol(t);
 }
 

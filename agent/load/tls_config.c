@@ -129,7 +129,7 @@ static enum err set_name(struct tls_config *c, const char *name, struct err_deta
 
 /* --- our own certificate --- */
 
-/* Nobody is there to be asked. */
+/* A key that needs a pass phrase is refused: nobody is there who could type it. */
 static int refuse_password(char *out, int size, int writing, void *unused)
 {
     (void)out;

@@ -84,8 +84,8 @@ static void explain_distrust(struct tls_failure *out, const SSL *ssl)
 
 /* --- what the server says --- */
 
-/* An alert after the server has asked for a certificate is about ours. TLS 1.2 has but handshake_failure for
- * its want. */
+/* An alert after the server has asked for a certificate is about ours. TLS 1.2 has no alert for
+ * a missing one: servers send handshake_failure. */
 static bool is_about_our_certificate(int alert, const struct tls_story *story)
 {
     return story->cert_asked &&

@@ -201,7 +201,7 @@ static bool uv_transport_send(struct transport *base, uint32_t slot, const uint8
     return false;
 }
 
-/* What a send did not leave pending, it has copied. */
+/* Nothing to do: what send(2) took, it has copied. */
 static void uv_transport_flush(struct transport *base, uint32_t slot)
 {
     (void)base;

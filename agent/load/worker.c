@@ -206,7 +206,7 @@ static void begin(struct worker *w)
     cross_edges(w);
 }
 
-/* Slow business, every TICK_NS: what does main want, and what may it know? */
+/* Every TICK_NS: reads what main has decided, and shows main how it goes. */
 static void tick(struct worker *w)
 {
     struct meter *m = &w->set.meter;
