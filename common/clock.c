@@ -14,6 +14,20 @@ uint64_t clock_now_ns(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+uint64_t clock_boot_ns(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
+uint64_t clock_cpu_ns(pid_t pid)
+{
+    clockid_t id;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &id) != 0 || clock_gettime(id, &t) != 0)
+        return 0;
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 uint64_t clock_wall_ns(void)
 {
     return read_clock(CLOCK_REALTIME);

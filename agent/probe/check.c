@@ -3,6 +3,7 @@
 #include "agent/probe/http_client.h"
 #include "common/mem.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,40 +16,42 @@ struct check {
     void *arg;
 };
 
-/* Appends `data` in quotes, shortened and safe for a terminal. */
-static void show(struct buf *out, const char *data, size_t len)
+struct text { /* cut where it is full */
+    size_t len;
+    char data[LIMIT_TEXT_BYTES + 1];
+};
+
+PRINTF_LIKE(2, 3) static void say(struct text *t, const char *fmt, ...)
+{
+    size_t room = sizeof t->data - t->len;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(t->data + t->len, room, fmt, ap);
+    va_end(ap);
+    t->len += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+}
+
+/* Says `data` in quotes, shortened and safe for a terminal. */
+static void show(struct text *out, const char *data, size_t len)
 {
     size_t shown = len < SHOWN_BYTES ? len : SHOWN_BYTES;
-    enum err e = buf_append(out, "\"", 1);
-    for (size_t i = 0; i < shown && e == ERR_OK; i++) {
+    say(out, "\"");
+    for (size_t i = 0; i < shown; i++) {
         unsigned char c = (unsigned char)data[i];
-        if (c == '"' || c == '\\')
-            e = buf_printf(out, "\\%c", c);
-        else if (c == '\n')
-            e = buf_append(out, "\\n", 2);
+        if (c == '\n')
+            say(out, "\\n");
         else if (c < 0x20 || c >= 0x7f)
-            e = buf_printf(out, "\\x%02x", c);
+            say(out, "\\x%02x", c);
         else
-            e = buf_append(out, data + i, 1);
+            say(out, c == '"' || c == '\\' ? "\\%c" : "%c", c);
     }
-    if (e == ERR_OK)
-        e = buf_append_text(out, shown < len ? "\"..." : "\"");
-    (void)e; /* over its limit the text is cut, which is what a limit is for here */
+    say(out, shown < len ? "\"..." : "\"");
 }
 
-/* Starts the next difference: they are separated by "; ". */
-static void say(struct buf *out, const char *text)
+/* What stands before the next difference. */
+static const char *next(const struct text *out)
 {
-    if (out->len > 0 && buf_append(out, "; ", 2) != ERR_OK)
-        return;
-    if (buf_append_text(out, text) != ERR_OK)
-        return;
-}
-
-static void say_size(struct buf *out, uint64_t bytes)
-{
-    if (buf_printf(out, " (%llu bytes)", (unsigned long long)bytes) != ERR_OK)
-        return;
+    return out->len > 0 ? "; " : "";
 }
 
 static bool matches(const struct msg_match *m, const char *data, size_t len)
@@ -60,7 +63,7 @@ static bool matches(const struct msg_match *m, const char *data, size_t len)
 }
 
 /* A header that stands more than once matches when one of its lines does. */
-static void compare_header(struct buf *out, const struct msg_match *m, const struct http_response *answer)
+static void compare_header(struct text *out, const struct msg_match *m, const struct http_response *answer)
 {
     const char *name = msg_text(m->name);
     const char *got = NULL;
@@ -72,62 +75,48 @@ static void compare_header(struct buf *out, const struct msg_match *m, const str
             return;
         got = h->value;
     }
-    say(out, "header ");
-    bool fits = buf_append_text(out, name) == ERR_OK &&
-                buf_append_text(out, m->kind == MSG_MATCH_CONTAINS ? ": expected to contain "
-                                                                   : ": expected ") == ERR_OK;
-    if (!fits)
-        return;
+    say(out, "%sheader %s: expected %s", next(out), name, m->kind == MSG_MATCH_CONTAINS ? "to contain " : "");
     show(out, (const char *)m->text.data, m->text.len);
-    if (buf_append_text(out, got != NULL ? ", got " : ", got no such header") != ERR_OK)
-        return;
+    say(out, got != NULL ? ", got " : ", got no such header");
     if (got != NULL)
         show(out, got, strlen(got));
 }
 
-static void compare_body(struct buf *out, const struct msg_match *m, const struct http_response *answer)
+static void compare_body(struct text *out, const struct msg_match *m, const struct http_response *answer)
 {
     const char *got = answer->body.len > 0 ? answer->body.data : "";
     bool whole = answer->framing.body_len == answer->body.len;
     if (m->kind == MSG_MATCH_NONE ||
         (matches(m, got, answer->body.len) && (whole || m->kind == MSG_MATCH_CONTAINS)))
         return;
-    say(out, m->kind == MSG_MATCH_CONTAINS ? "body: expected to contain " : "body: expected ");
+    say(out, "%sbody: expected %s", next(out), m->kind == MSG_MATCH_CONTAINS ? "to contain " : "");
     show(out, (const char *)m->text.data, m->text.len);
     if (m->kind == MSG_MATCH_EXACT)
-        say_size(out, m->text.len);
-    if (buf_append_text(out, ", got ") != ERR_OK)
-        return;
+        say(out, " (%zu bytes)", m->text.len);
+    say(out, ", got ");
     show(out, got, answer->body.len);
-    say_size(out, answer->framing.body_len);
-    if (!whole && m->kind == MSG_MATCH_CONTAINS &&
-        buf_printf(out, ", of which the first %zu bytes were searched", answer->body.len) != ERR_OK)
-        return;
+    say(out, " (%llu bytes)", (unsigned long long)answer->framing.body_len);
+    if (!whole && m->kind == MSG_MATCH_CONTAINS)
+        say(out, ", of which the first %zu bytes were searched", answer->body.len);
     size_t common = 0;
     while (common < m->text.len && common < answer->body.len && (uint8_t)got[common] == m->text.data[common])
         common++;
-    if (m->kind == MSG_MATCH_EXACT && common > SHOWN_BYTES / 2 &&
-        buf_printf(out, ", they differ from byte %zu on", common) != ERR_OK)
-        return;
+    if (m->kind == MSG_MATCH_EXACT && common > SHOWN_BYTES / 2)
+        say(out, ", they differ from byte %zu on", common);
 }
 
 char *check_difference(const struct msg_check *expected, const struct http_response *answer)
 {
-    struct buf out;
-    buf_init(&out, LIMIT_TEXT_BYTES);
-    if (expected->status != 0 && answer->framing.status != expected->status &&
-        buf_printf(&out, "status: expected %u, got %u", expected->status, answer->framing.status) != ERR_OK)
-        return buf_take(&out);
+    struct text out = {0};
+    if (expected->status != 0 && answer->framing.status != expected->status)
+        say(&out, "status: expected %u, got %u", expected->status, answer->framing.status);
     for (size_t i = 0; i < expected->header_count; i++)
         compare_header(&out, &expected->headers[i], answer);
     compare_body(&out, &expected->body, answer);
-    if (expected->has_body_bytes && answer->framing.body_len != expected->body_bytes) {
-        say(&out, "body size: expected exactly ");
-        if (buf_printf(&out, "%llu bytes, got %llu", (unsigned long long)expected->body_bytes,
-                       (unsigned long long)answer->framing.body_len) != ERR_OK)
-            return buf_take(&out);
-    }
-    return buf_take(&out);
+    if (expected->has_body_bytes && answer->framing.body_len != expected->body_bytes)
+        say(&out, "%sbody size: expected exactly %llu bytes, got %llu", next(&out),
+            (unsigned long long)expected->body_bytes, (unsigned long long)answer->framing.body_len);
+    return mem_strdup(out.data);
 }
 
 static void on_answered(void *arg, const struct http_client_result *result)

@@ -372,20 +372,17 @@ static enum err build_request(const struct http_client_options *o, struct buf *o
     if (o->body_len > LIMIT_BODY_BYTES)
         return err_set(d, ERR_TOO_BIG, "a request body of %zu bytes: at most %u", o->body_len,
                        LIMIT_BODY_BYTES);
-    struct buf head;
-    buf_init(&head, LIMIT_HEADER_BYTES);
     bool has_host = false;
     bool expects_body =
         strcmp(o->method, "POST") == 0 || strcmp(o->method, "PUT") == 0 || strcmp(o->method, "PATCH") == 0;
-    enum err e = buf_printf(&head, "%s %s HTTP/1.1\r\n", o->method, o->path);
+    bool v6 = strchr(o->host, ':') != NULL;
+    buf_init(out, LIMIT_HEADER_BYTES);
+    enum err e = buf_printf(out, "%s %s HTTP/1.1\r\n", o->method, o->path);
     if (e == ERR_OK)
-        e = append_headers(&head, o->headers, &has_host, d);
+        e = append_headers(out, o->headers, &has_host, d);
     else
         err_set(d, e, "the request's path is over %u bytes", LIMIT_HEADER_BYTES);
-    bool v6 = strchr(o->host, ':') != NULL;
-    buf_init(out, LIMIT_HEADER_BYTES + 1024u + LIMIT_BODY_BYTES);
-    if (e == ERR_OK)
-        e = buf_append(out, head.data, head.len);
+    out->max = LIMIT_HEADER_BYTES + 1024u + LIMIT_BODY_BYTES; /* what we add is no fault of the request */
     if (e == ERR_OK && !has_host)
         e = buf_printf(out, "Host: %s%s%s:%u\r\n", v6 ? "[" : "", o->host, v6 ? "]" : "", o->port);
     if (e == ERR_OK && (o->body_len > 0 || expects_body))
@@ -394,7 +391,6 @@ static enum err build_request(const struct http_client_options *o, struct buf *o
         e = buf_append(out, "\r\n", 2);
     if (e == ERR_OK)
         e = buf_append(out, o->body, o->body_len);
-    buf_fini(&head);
     if (e != ERR_OK)
         buf_fini(out);
     return e;

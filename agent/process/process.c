@@ -53,13 +53,6 @@ struct process_set {
 
 static void check_empty(struct process_set *set);
 
-static uint64_t boot_now_ns(void)
-{
-    struct timespec ts;
-    must(clock_gettime(CLOCK_BOOTTIME, &ts) == 0);
-    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static struct tree *find(struct process_set *set, uint32_t number)
 {
     for (struct tree *t = set->trees; t != NULL; t = t->next) {
@@ -317,7 +310,7 @@ enum err process_set_new(const struct process_set_options *options, struct proce
     set->job = mem_strdup(options->job);
     set->log_dir = mem_strdup(options->log_dir);
     set->handlers = options->handlers;
-    set->lease_until_ns = boot_now_ns() + options->lease_ns;
+    set->lease_until_ns = clock_boot_ns() + options->lease_ns;
     set->sweep.data = set;
     must(uv_timer_init(set->loop, &set->sweep) == 0);
     if (!options->no_cgroup) {
@@ -340,7 +333,7 @@ void process_set_close(struct process_set **slot, void (*cb)(void *arg), void *a
 
 void process_set_renew(struct process_set *set, uint64_t lease_ns)
 {
-    set->lease_until_ns = boot_now_ns() + lease_ns;
+    set->lease_until_ns = clock_boot_ns() + lease_ns;
     const struct supervisor_msg m = {.type = SUPERVISOR_RENEW, .lease_until_ns = set->lease_until_ns};
     for (struct tree *t = set->trees; t != NULL; t = t->next) {
         enum err e = t->supervised != NULL ? supervised_send(t->supervised, &m) : ERR_OK;
@@ -355,22 +348,19 @@ static enum err check_spec(struct process_set *set, const struct process_spec *s
 {
     cpu_set_t cpus;
     if (set->state != STATE_OPEN)
-        return err_set(d, ERR_CLOSED, "cannot run '%s': the supervisor of the job is gone", spec->label);
-    if (boot_now_ns() >= set->lease_until_ns)
-        return err_set(d, ERR_TIMEOUT, "cannot run '%s': the lease of the job has run out", spec->label);
+        return err_set(d, ERR_CLOSED, "the supervisor of the job is gone");
+    if (clock_boot_ns() >= set->lease_until_ns)
+        return err_set(d, ERR_TIMEOUT, "the lease of the job has run out");
     if (set->alive >= PROCESS_MAX)
-        return err_set(d, ERR_TOO_BIG, "cannot run '%s': %u process trees of the job are alive already",
-                       spec->label, PROCESS_MAX);
+        return err_set(d, ERR_TOO_BIG, "%u process trees of the job are alive already", PROCESS_MAX);
     if (find(set, spec->proc) != NULL)
-        return err_set(d, ERR_EXISTS, "cannot run '%s': process number %u is in use", spec->label,
-                       spec->proc);
+        return err_set(d, ERR_EXISTS, "process number %u is in use", spec->proc);
     if (spec->argv == NULL || spec->argv[0] == NULL || spec->argv[0][0] == '\0')
-        return err_set(d, ERR_INVALID, "cannot run '%s': the command is empty", spec->label);
+        return err_set(d, ERR_INVALID, "the command is empty");
     if (spec->dir == NULL || spec->dir[0] != '/')
-        return err_set(d, ERR_INVALID, "cannot run '%s': its directory is not an absolute path", spec->label);
+        return err_set(d, ERR_INVALID, "its directory is not an absolute path");
     if (spec->out_bytes_max > LIMIT_RESULT_BYTES)
-        return err_set(d, ERR_TOO_BIG, "cannot run '%s': more than %u bytes of output to keep", spec->label,
-                       LIMIT_RESULT_BYTES);
+        return err_set(d, ERR_TOO_BIG, "more than %u bytes of output to keep", LIMIT_RESULT_BYTES);
     return spec->cpus != NULL ? parse_cpus(spec->cpus, &cpus, "cpus", d) : ERR_OK;
 }
 
@@ -394,7 +384,7 @@ enum err process_start(struct process_set *set, const struct process_spec *spec,
 {
     enum err e = check_spec(set, spec, d);
     if (e != ERR_OK)
-        return e;
+        return err_prefix(d, e, "cannot run '%s'", spec->label);
     forget_old(set);
     const struct tree_handlers handlers = {.arg = set, .on_said = on_said, .on_gone = on_gone};
     char *leaf = make_leaf(set, spec->proc);

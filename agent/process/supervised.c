@@ -256,11 +256,7 @@ void supervised_expect(struct supervised *s, uint64_t ms)
 
 uint64_t supervised_cpu_ns(const struct supervised *s)
 {
-    clockid_t clock;
-    struct timespec ts;
-    if (s->gone || clock_getcpuclockid(s->pid, &clock) != 0 || clock_gettime(clock, &ts) != 0)
-        return 0;
-    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+    return s->gone ? 0 : clock_cpu_ns(s->pid);
 }
 
 pid_t supervised_pid(const struct supervised *s)

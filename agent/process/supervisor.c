@@ -224,8 +224,6 @@ static enum state do_report(struct supervisor *s)
         note(s, "output of %" PRIu64 " bytes was lost: %s", s->capture.log.lost + s->capture.out.lost,
              strerror(failed));
     bool signalled = WIFSIGNALED(s->wait_status);
-    struct timespec own;
-    must(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0);
     struct supervisor_msg m = {
         .type = SUPERVISOR_EXITED,
         .status = signalled ? -1 : WEXITSTATUS(s->wait_status),
@@ -233,7 +231,7 @@ static enum state do_report(struct supervisor *s)
         .asked = s->asked,
         .lapsed = s->lapsed,
         .cpu_ns = tree_cpu_ns(s),
-        .own_cpu_ns = (uint64_t)own.tv_sec * NS_PER_S + (uint64_t)own.tv_nsec,
+        .own_cpu_ns = clock_cpu_ns(0),
         .log_lost_bytes = s->capture.log.lost,
         .out_lost_bytes = s->capture.out.lost,
         .left_behind = s->left_behind,

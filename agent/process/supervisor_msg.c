@@ -38,12 +38,9 @@ static enum err put_vector(struct buf *b, char *const *vector, uint32_t count_ma
 struct fixed {
     uint32_t magic;
     uint32_t type;
-    uint64_t numbers[9];
-    int32_t pid;
-    int32_t status;
-    int32_t signal;
-    uint32_t error;
-    uint8_t flags[4];
+#define X(wire, own, name) wire name;
+    SUPERVISOR_NUMBER_LIST(X)
+#undef X
 };
 
 enum err supervisor_msg_encode(const struct supervisor_msg *m, struct buf *out)
@@ -51,13 +48,9 @@ enum err supervisor_msg_encode(const struct supervisor_msg *m, struct buf *out)
     struct fixed f = {
         .magic = MSG_MAGIC,
         .type = m->type,
-        .numbers = {m->lease_until_ns, m->grace_ns, m->out_bytes_max, m->spawned_at_ns, m->cpu_ns,
-                    m->own_cpu_ns, m->log_lost_bytes, m->out_lost_bytes, m->left_behind},
-        .pid = m->pid,
-        .status = m->status,
-        .signal = m->signal,
-        .error = m->error,
-        .flags = {m->lines, m->asked, m->lapsed, m->in_leaf},
+#define X(wire, own, name) .name = (wire)m->name,
+        SUPERVISOR_NUMBER_LIST(X)
+#undef X
     };
     enum err e = put(out, &f, sizeof f);
     if (e == ERR_OK)
@@ -134,25 +127,12 @@ enum err supervisor_msg_decode(const void *data, size_t len, struct supervisor_m
     if (!get(&c, &f, sizeof f) || f.magic != MSG_MAGIC || f.type < SUPERVISOR_START ||
         f.type > SUPERVISOR_EXITED || f.error >= ERR_COUNT)
         return ERR_INVALID;
-    *m = (struct supervisor_msg){
+    *m = (struct supervisor_msg)
+    {
         .type = (enum supervisor_msg_type)f.type,
-        .lease_until_ns = f.numbers[0],
-        .grace_ns = f.numbers[1],
-        .out_bytes_max = f.numbers[2],
-        .spawned_at_ns = f.numbers[3],
-        .cpu_ns = f.numbers[4],
-        .own_cpu_ns = f.numbers[5],
-        .log_lost_bytes = f.numbers[6],
-        .out_lost_bytes = f.numbers[7],
-        .left_behind = (uint32_t)f.numbers[8],
-        .pid = f.pid,
-        .status = f.status,
-        .signal = f.signal,
-        .error = (enum err)f.error,
-        .lines = f.flags[0] != 0,
-        .asked = f.flags[1] != 0,
-        .lapsed = f.flags[2] != 0,
-        .in_leaf = f.flags[3] != 0,
+#define X(wire, own, name) .name = (own)f.name,
+        SUPERVISOR_NUMBER_LIST(X)
+#undef X
     };
     bool good = get_text(&c, &m->text);
     if (good && m->type == SUPERVISOR_START)

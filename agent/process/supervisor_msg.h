@@ -30,28 +30,34 @@ enum supervisor_msg_type {
     SUPERVISOR_EXITED,
 };
 
-/* Times are CLOCK_BOOTTIME for leases (a suspended host does not keep them), monotonic else. */
+/* Every number of a message: as it is in the packet, as it is here, its name. Times are CLOCK_BOOTTIME for
+ * leases (a suspended host does not keep them), monotonic else. */
+#define SUPERVISOR_NUMBER_LIST(X)                                                                            \
+    X(uint64_t, uint64_t, lease_until_ns) /* START, RENEW */                                                 \
+    X(uint64_t, uint64_t, grace_ns)       /* START */                                                        \
+    X(uint64_t, uint64_t, out_bytes_max)  /* START */                                                        \
+    X(uint64_t, uint64_t, spawned_at_ns)  /* STARTED */                                                      \
+    X(uint64_t, uint64_t, cpu_ns)         /* EXITED: of the tree */                                          \
+    X(uint64_t, uint64_t, own_cpu_ns)     /* EXITED: of the supervisor */                                    \
+    X(uint64_t, uint64_t, log_lost_bytes) /* EXITED: output that could not be written */                     \
+    X(uint64_t, uint64_t, out_lost_bytes) /* EXITED */                                                       \
+    X(uint32_t, uint32_t, left_behind)    /* EXITED */                                                       \
+    X(int32_t, int32_t, pid)              /* STARTED */                                                      \
+    X(int32_t, int32_t, status)           /* EXITED; -1 when a signal ended it */                            \
+    X(int32_t, int32_t, signal)           /* EXITED */                                                       \
+    X(uint32_t, enum err, error)          /* REFUSED */                                                      \
+    X(uint8_t, bool, lines)               /* START */                                                        \
+    X(uint8_t, bool, asked)               /* EXITED: a STOP came before the first process ended */           \
+    X(uint8_t, bool, lapsed)              /* EXITED: the lease ran out */                                    \
+    X(uint8_t, bool, in_leaf)             /* STARTED: the child was born in the leaf */
+
 struct supervisor_msg {
     enum supervisor_msg_type type;
-    uint64_t lease_until_ns; /* START, RENEW */
-    uint64_t grace_ns;       /* START */
-    uint64_t out_bytes_max;  /* START */
-    bool lines;              /* START */
-    bool asked;              /* EXITED: a STOP came before the first process ended */
-    bool lapsed;             /* EXITED: the lease ran out */
-    bool in_leaf;            /* STARTED: the child was born in the leaf */
-    int32_t pid;             /* STARTED */
-    int32_t status;          /* EXITED; -1 when a signal ended it */
-    int32_t signal;          /* EXITED */
-    enum err error;          /* REFUSED */
-    uint64_t spawned_at_ns;  /* STARTED */
-    uint64_t cpu_ns;         /* EXITED: of the tree */
-    uint64_t own_cpu_ns;     /* EXITED: of the supervisor */
-    uint64_t log_lost_bytes; /* EXITED: output that could not be written */
-    uint64_t out_lost_bytes; /* EXITED */
-    uint32_t left_behind;    /* EXITED */
-    const char *text;        /* REFUSED, LINE, NOTE */
-    const char *dir;         /* START, like the rest; "" for none */
+#define X(wire, own, name) own name;
+    SUPERVISOR_NUMBER_LIST(X)
+#undef X
+    const char *text; /* REFUSED, LINE, NOTE */
+    const char *dir;  /* START, like the rest; "" for none */
     const char *cpus;
     const char *leaf;
     const char *log_path;

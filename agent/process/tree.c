@@ -16,9 +16,11 @@
     X(ENDED)   /* nothing of the tree lives; its figures and logs are kept */                                \
     X(REFUSED) /* there never was a tree */
 #define EVENT_LIST(X)                                                                                        \
-    X(STARTED) /* what the supervisor says */                                                                \
+    X(NONSENSE) /* what the supervisor says: nothing that a supervisor may */                                \
+    X(STARTED)                                                                                               \
     X(REFUSED)                                                                                               \
     X(EXITED)                                                                                                \
+    X(TALK)   /* a line of the tree, or a note */                                                            \
     X(UNSENT) /* it could not be given its order */                                                          \
     X(GONE)   /* it has left or was killed */
 enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
@@ -87,11 +89,12 @@ static enum state keep(struct tree *t, const struct supervisor_msg *m)
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct tree *, const struct supervisor_msg *) = {
     [STATE_STARTING] = {[EVENT_STARTED] = do_start,
                         [EVENT_REFUSED] = do_refuse,
+                        [EVENT_TALK] = keep,
                         [EVENT_UNSENT] = do_send_away,
                         [EVENT_GONE] = do_refuse},
-    [STATE_RUNNING] = {[EVENT_EXITED] = do_take_account, [EVENT_GONE] = do_end},
-    [STATE_ENDED] = {[EVENT_GONE] = keep},
-    [STATE_REFUSED] = {[EVENT_GONE] = keep},
+    [STATE_RUNNING] = {[EVENT_EXITED] = do_take_account, [EVENT_TALK] = keep, [EVENT_GONE] = do_end},
+    [STATE_ENDED] = {[EVENT_TALK] = keep, [EVENT_GONE] = keep},
+    [STATE_REFUSED] = {[EVENT_TALK] = keep, [EVENT_GONE] = keep},
 };
 
 bool tree_permits(unsigned state, unsigned event)
@@ -118,28 +121,13 @@ static bool handle(struct tree *t, enum event event, const struct supervisor_msg
 
 static void on_message(void *arg, const struct supervisor_msg *m)
 {
+    static const enum event events[SUPERVISOR_EXITED + 1] = {
+        [SUPERVISOR_STARTED] = EVENT_STARTED, [SUPERVISOR_REFUSED] = EVENT_REFUSED,
+        [SUPERVISOR_EXITED] = EVENT_EXITED,   [SUPERVISOR_LINE] = EVENT_TALK,
+        [SUPERVISOR_NOTE] = EVENT_TALK,
+    };
     struct tree *t = arg;
-    bool taken = true;
-    switch (m->type) {
-    case SUPERVISOR_STARTED:
-        taken = handle(t, EVENT_STARTED, m);
-        break;
-    case SUPERVISOR_REFUSED:
-        taken = handle(t, EVENT_REFUSED, m);
-        break;
-    case SUPERVISOR_EXITED:
-        taken = handle(t, EVENT_EXITED, m);
-        break;
-    case SUPERVISOR_LINE:
-    case SUPERVISOR_NOTE:
-        break;
-    case SUPERVISOR_START:
-    case SUPERVISOR_STOP:
-    case SUPERVISOR_RENEW:
-        log_error("supervisor_garbage", "label=\"%s\" type=%d", t->label, (int)m->type);
-        return;
-    }
-    if (taken)
+    if (handle(t, events[m->type], m))
         t->handlers.on_said(t->handlers.arg, t, m);
 }
 

@@ -72,11 +72,8 @@ void usage_free(struct usage *u)
 
 static uint64_t cpu_of(const struct usage *u, const struct procstat *p)
 {
-    clockid_t clock;
-    struct timespec ts;
-    if (u->live && clock_getcpuclockid(p->pid, &clock) == 0 && clock_gettime(clock, &ts) == 0)
-        return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-    return p->cpu_ticks * u->tick_ns;
+    uint64_t exact_ns = u->live ? clock_cpu_ns(p->pid) : 0;
+    return exact_ns != 0 ? exact_ns : p->cpu_ticks * u->tick_ns;
 }
 
 /* The number behind `label` in a status file. */

@@ -80,8 +80,7 @@ static void begin_next(struct task *t)
     if (t->works == NULL)
         return;
     task_hold(t);
-    int status = uv_queue_work(t->loop, &t->works->work, on_work, on_worked);
-    must(status == 0);
+    must(uv_queue_work(t->loop, &t->works->work, on_work, on_worked) == 0);
 }
 
 void task_files_push(struct task *t, const struct msg_command *command)
@@ -128,15 +127,10 @@ void task_files_cancel(struct task *t)
 
 /* ---- what earlier jobs left ----------------------------------------------------------------------- */
 
-struct cleaning {
-    struct task *task;
-    uv_work_t work;
-};
-
 /* On a worker thread, beside the others: it only touches directories of other jobs. */
 static void on_clean(uv_work_t *work)
 {
-    struct task *t = CONTAINER_OF(work, struct cleaning, work)->task;
+    struct task *t = CONTAINER_OF(work, struct task, cleaning);
     if (t->workspace != NULL)
         workspace_remove_old(t->workspace);
     char *logs = mem_printf("%s/logs", t->state_dir);
@@ -146,17 +140,12 @@ static void on_clean(uv_work_t *work)
 
 static void on_cleaned(uv_work_t *work, int status)
 {
-    struct cleaning *c = CONTAINER_OF(work, struct cleaning, work);
     must(status == 0);
-    task_release(c->task);
-    free(c);
+    task_release(CONTAINER_OF(work, struct task, cleaning));
 }
 
 void task_files_clean(struct task *t)
 {
-    struct cleaning *c = mem_zalloc(1, sizeof *c);
-    c->task = t;
     task_hold(t);
-    int status = uv_queue_work(t->loop, &c->work, on_clean, on_cleaned);
-    must(status == 0);
+    must(uv_queue_work(t->loop, &t->cleaning, on_clean, on_cleaned) == 0);
 }

@@ -47,6 +47,7 @@ struct task {
     uint32_t proofs;         /* version runs so far: each has a process number of its own */
     struct task_work *works; /* first = running */
     struct task_work **works_end;
+    uv_work_t cleaning; /* what earlier jobs left */
 
     unsigned holds; /* callbacks still to come */
     /* Once the task closes: frees it when there are none. */

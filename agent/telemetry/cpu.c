@@ -78,14 +78,12 @@ enum err cpu_counters_read(struct cpu_counters *c, struct cpu_reading *out, stru
     uint64_t columns[COLUMNS];
     if (!parse_total(c->text, columns))
         return err_set(d, ERR_INVALID, "%s: its first line is not the 'cpu' line of proc(5)", c->path);
-    struct timespec own;
-    must(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0);
     uint64_t busy = columns[USER] + columns[NICE] + columns[SYSTEM] + columns[IRQ] + columns[SOFTIRQ];
     *out = (struct cpu_reading){
         .taken_at_ns = now_ns,
         .busy_ns = busy * c->tick_ns,
         .steal_ns = columns[STEAL] * c->tick_ns,
-        .own_ns = (uint64_t)own.tv_sec * NS_PER_S + (uint64_t)own.tv_nsec,
+        .own_ns = clock_cpu_ns(0),
         .cpus = count_cpus(c->text),
     };
     return ERR_OK;

@@ -81,9 +81,9 @@ static void test_task_load(void **state)
 static void test_process(void **state)
 {
     (void)state;
-    /* Started, Refused, Exited, Unsent, Gone */
+    /* Nonsense, Started, Refused, Exited, Talk, Unsent, Gone */
     static const struct row rows[] = {
-        {"starting", "SR.UG"}, {"running", "..E.G"}, {"ended", "....G"}, {"refused", "....G"}};
+        {"starting", ".SR.TUG"}, {"running", "...ET.G"}, {"ended", "....T.G"}, {"refused", "....T.G"}};
     expect(tree_permits, rows, ARRAY_LEN(rows));
     /* Lose, Empty, Close */
     static const struct row set_rows[] = {
