@@ -256,23 +256,14 @@ static enum state ignore(struct agent *a, const struct msg_command *c)
 /* What each event does in each state; an empty cell cannot happen: only our own timers and callbacks could
  * bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct agent *, const struct msg_command *) = {
-    [STATE_FREE] = {[EVENT_OPEN] = do_open,
-                    [EVENT_CLOSE] = do_answer_closed,
-                    [EVENT_WORK] = do_refuse_work,
-                    [EVENT_END] = do_end},
-    [STATE_HELD] = {[EVENT_OPEN] = do_open_again,
-                    [EVENT_CLOSE] = do_close,
-                    [EVENT_WORK] = do_work,
-                    [EVENT_LAPSE] = do_lapse,
-                    [EVENT_END] = do_end_held},
-    [STATE_CLOSING] = {[EVENT_OPEN] = do_wait,
-                       [EVENT_CLOSE] = do_wait,
-                       [EVENT_WORK] = do_wait,
-                       [EVENT_END] = do_end_closing,
-                       [EVENT_CLOSED] = do_free},
-    [STATE_ENDING] =
-        {[EVENT_OPEN] = ignore, [EVENT_CLOSE] = ignore, [EVENT_WORK] = ignore, [EVENT_CLOSED] = do_end},
-    [STATE_ENDED] = {[EVENT_OPEN] = ignore, [EVENT_CLOSE] = ignore, [EVENT_WORK] = ignore},
+    [STATE_FREE] = {ON(OPEN, do_open), ON(CLOSE, do_answer_closed), ON(WORK, do_refuse_work),
+                    ON(END, do_end)},
+    [STATE_HELD] = {ON(OPEN, do_open_again), ON(CLOSE, do_close), ON(WORK, do_work), ON(LAPSE, do_lapse),
+                    ON(END, do_end_held)},
+    [STATE_CLOSING] = {ON(OPEN, do_wait), ON(CLOSE, do_wait), ON(WORK, do_wait), ON(END, do_end_closing),
+                       ON(CLOSED, do_free)},
+    [STATE_ENDING] = {ON(OPEN, ignore), ON(CLOSE, ignore), ON(WORK, ignore), ON(CLOSED, do_end)},
+    [STATE_ENDED] = {ON(OPEN, ignore), ON(CLOSE, ignore), ON(WORK, ignore)},
 };
 
 bool agent_permits(unsigned state, unsigned event)

@@ -105,7 +105,7 @@ static void compare_body(struct text *out, const struct msg_match *m, const stru
         say(out, ", they differ from byte %zu on", common);
 }
 
-char *check_difference(const struct msg_check *expected, const struct http_response *answer)
+static char *difference_of(const struct msg_check *expected, const struct http_response *answer)
 {
     struct text out = {0};
     if (expected->status != 0 && answer->framing.status != expected->status)
@@ -124,7 +124,7 @@ static void on_answered(void *arg, const struct http_client_result *result)
     struct check *c = arg;
     struct msg_checked checked = {.took_ns = result->took_ns};
     if (result->e == ERR_OK)
-        checked.difference = check_difference(&c->copy.u.check, result->response);
+        checked.difference = difference_of(&c->copy.u.check, result->response);
     else
         checked.difference = mem_strdup(result->d.text);
     checked.ok = result->e == ERR_OK && checked.difference[0] == '\0';

@@ -11,8 +11,9 @@
 
 struct check;
 
-/* `result` is borrowed for the call. An answer that never came is a difference too. `e` is ERR_OK or
- * ERR_CANCELLED. */
+/* `result` is borrowed for the call; its difference is "" when there is none. Every difference is named, long
+ * texts are shortened, bytes that are no text are shown as \xNN; an answer that never came is a difference
+ * too. `e` is ERR_OK or ERR_CANCELLED. */
 typedef void check_cb(void *arg, enum err e, const struct msg_checked *result);
 
 /* `what` is copied. ERR_INVALID for a request that cannot be sent (then `cb` never runs). */
@@ -21,9 +22,5 @@ NODISCARD enum err check_start(uv_loop_t *loop, const struct msg_check *what, ch
 
 /* The callback comes soon, with ERR_CANCELLED unless an end was already reached. Not after the callback. */
 void check_cancel(struct check *check);
-
-/* What differs between a whole answer and what was expected: "" when nothing does. Every difference is named,
- * long texts are shortened, bytes that are no text are shown as \xNN. The caller frees. */
-char *check_difference(const struct msg_check *expected, const struct http_response *answer);
 
 #endif

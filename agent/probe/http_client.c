@@ -296,14 +296,12 @@ static enum state keep(struct http_client *c)
 
 /* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct http_client *) = {
-    [STATE_NEW] = {[EVENT_BEGIN] = do_begin},
-    [STATE_RESOLVING] = {[EVENT_RESOLVED] = do_connect, [EVENT_END] = do_cancel_resolving},
-    [STATE_CONNECTING] =
-        {[EVENT_CONNECTED] = do_talk, [EVENT_REFUSED] = do_close_refused, [EVENT_END] = do_close},
-    [STATE_CLOSING] = {[EVENT_CLOSED] = do_connect, [EVENT_END] = do_end},
-    [STATE_TALKING] = {[EVENT_END] = do_close},
-    [STATE_ENDED] =
-        {[EVENT_RESOLVED] = keep, [EVENT_CONNECTED] = keep, [EVENT_REFUSED] = keep, [EVENT_CLOSED] = keep},
+    [STATE_NEW] = {ON(BEGIN, do_begin)},
+    [STATE_RESOLVING] = {ON(RESOLVED, do_connect), ON(END, do_cancel_resolving)},
+    [STATE_CONNECTING] = {ON(CONNECTED, do_talk), ON(REFUSED, do_close_refused), ON(END, do_close)},
+    [STATE_CLOSING] = {ON(CLOSED, do_connect), ON(END, do_end)},
+    [STATE_TALKING] = {ON(END, do_close)},
+    [STATE_ENDED] = {ON(RESOLVED, keep), ON(CONNECTED, keep), ON(REFUSED, keep), ON(CLOSED, keep)},
 };
 
 bool http_client_permits(unsigned state, unsigned event)

@@ -158,10 +158,9 @@ static enum state keep(struct probe *p)
 
 /* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct probe *) = {
-    [STATE_TRYING] =
-        {[EVENT_ANSWERED] = do_end_ready, [EVENT_UNANSWERED] = do_pause, [EVENT_CANCEL] = do_cancel},
-    [STATE_PAUSED] = {[EVENT_DUE] = do_try, [EVENT_CANCEL] = do_cancel},
-    [STATE_ENDED] = {[EVENT_ANSWERED] = keep, [EVENT_UNANSWERED] = keep, [EVENT_CANCEL] = keep},
+    [STATE_TRYING] = {ON(ANSWERED, do_end_ready), ON(UNANSWERED, do_pause), ON(CANCEL, do_cancel)},
+    [STATE_PAUSED] = {ON(DUE, do_try), ON(CANCEL, do_cancel)},
+    [STATE_ENDED] = {ON(ANSWERED, keep), ON(UNANSWERED, keep), ON(CANCEL, keep)},
 };
 
 bool probe_permits(unsigned state, unsigned event)

@@ -228,10 +228,10 @@ static enum state keep(struct process_set *set)
 
 /* An empty cell cannot happen: only our own callbacks could bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct process_set *) = {
-    [STATE_OPEN] = {[EVENT_LOSE] = do_lose, [EVENT_EMPTY] = keep, [EVENT_CLOSE] = do_end_all},
-    [STATE_LOST] = {[EVENT_LOSE] = keep, [EVENT_EMPTY] = do_die, [EVENT_CLOSE] = do_end_all},
-    [STATE_DEAD] = {[EVENT_EMPTY] = keep, [EVENT_CLOSE] = do_end_all},
-    [STATE_CLOSING] = {[EVENT_LOSE] = keep, [EVENT_EMPTY] = do_close},
+    [STATE_OPEN] = {ON(LOSE, do_lose), ON(EMPTY, keep), ON(CLOSE, do_end_all)},
+    [STATE_LOST] = {ON(LOSE, keep), ON(EMPTY, do_die), ON(CLOSE, do_end_all)},
+    [STATE_DEAD] = {ON(EMPTY, keep), ON(CLOSE, do_end_all)},
+    [STATE_CLOSING] = {ON(LOSE, keep), ON(EMPTY, do_close)},
 };
 
 bool process_permits(unsigned state, unsigned event)

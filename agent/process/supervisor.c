@@ -256,21 +256,14 @@ static enum state keep(struct supervisor *s)
 
 /* What each event does in each state; an empty cell cannot happen. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct supervisor *) = {
-    [STATE_IDLE] =
-        {[EVENT_STARTED] = do_run, [EVENT_REFUSED] = do_leave, [EVENT_STOP] = keep, [EVENT_CUT] = do_leave},
-    [STATE_RUNNING] = {[EVENT_STOP] = do_stop, [EVENT_FIRST_ENDED] = do_kill_left, [EVENT_CUT] = do_kill},
+    [STATE_IDLE] = {ON(STARTED, do_run), ON(REFUSED, do_leave), ON(STOP, keep), ON(CUT, do_leave)},
+    [STATE_RUNNING] = {ON(STOP, do_stop), ON(FIRST_ENDED, do_kill_left), ON(CUT, do_kill)},
     /* A first process that obeyed leaves the others the rest of their grace. */
-    [STATE_STOPPING] = {[EVENT_STOP] = keep,
-                        [EVENT_FIRST_ENDED] = keep,
-                        [EVENT_ALL_ENDED] = do_report,
-                        [EVENT_GRACE_OVER] = do_kill,
-                        [EVENT_CUT] = do_kill},
-    [STATE_KILLING] = {[EVENT_STOP] = keep,
-                       [EVENT_FIRST_ENDED] = keep,
-                       [EVENT_ALL_ENDED] = do_report,
-                       [EVENT_GRACE_OVER] = do_pass,
-                       [EVENT_CUT] = keep},
-    [STATE_GONE] = {[EVENT_STOP] = keep, [EVENT_CUT] = keep},
+    [STATE_STOPPING] = {ON(STOP, keep), ON(FIRST_ENDED, keep), ON(ALL_ENDED, do_report),
+                        ON(GRACE_OVER, do_kill), ON(CUT, do_kill)},
+    [STATE_KILLING] = {ON(STOP, keep), ON(FIRST_ENDED, keep), ON(ALL_ENDED, do_report),
+                       ON(GRACE_OVER, do_pass), ON(CUT, keep)},
+    [STATE_GONE] = {ON(STOP, keep), ON(CUT, keep)},
 };
 
 bool supervisor_permits(unsigned state, unsigned event)

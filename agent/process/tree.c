@@ -87,14 +87,11 @@ static enum state keep(struct tree *t, const struct supervisor_msg *m)
 
 /* What each event does in each state; a supervisor that says what has no cell is not listened to. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct tree *, const struct supervisor_msg *) = {
-    [STATE_STARTING] = {[EVENT_STARTED] = do_start,
-                        [EVENT_REFUSED] = do_refuse,
-                        [EVENT_TALK] = keep,
-                        [EVENT_UNSENT] = do_send_away,
-                        [EVENT_GONE] = do_refuse},
-    [STATE_RUNNING] = {[EVENT_EXITED] = do_take_account, [EVENT_TALK] = keep, [EVENT_GONE] = do_end},
-    [STATE_ENDED] = {[EVENT_TALK] = keep, [EVENT_GONE] = keep},
-    [STATE_REFUSED] = {[EVENT_TALK] = keep, [EVENT_GONE] = keep},
+    [STATE_STARTING] = {ON(STARTED, do_start), ON(REFUSED, do_refuse), ON(TALK, keep),
+                        ON(UNSENT, do_send_away), ON(GONE, do_refuse)},
+    [STATE_RUNNING] = {ON(EXITED, do_take_account), ON(TALK, keep), ON(GONE, do_end)},
+    [STATE_ENDED] = {ON(TALK, keep), ON(GONE, keep)},
+    [STATE_REFUSED] = {ON(TALK, keep), ON(GONE, keep)},
 };
 
 bool tree_permits(unsigned state, unsigned event)

@@ -308,22 +308,13 @@ static enum state do_take_result(struct task_load *l)
 
 /* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct task_load *) = {
-    [STATE_NEW] = {[EVENT_BEGIN] = do_begin},
-    [STATE_PROVING] = {[EVENT_REFUSED] = do_refuse,
-                       [EVENT_LATE] = do_hang,
-                       [EVENT_STOPPED] = do_stop,
-                       [EVENT_EXITED] = do_take_proof,
-                       [EVENT_LOST] = do_lose},
-    [STATE_LOADING] = {[EVENT_REFUSED] = do_refuse,
-                       [EVENT_LATE] = do_hang,
-                       [EVENT_STOPPED] = do_stop,
-                       [EVENT_EXITED] = do_take_result,
-                       [EVENT_LOST] = do_lose},
-    [STATE_ENDING] = {[EVENT_REFUSED] = do_refuse,
-                      [EVENT_LATE] = do_hang,
-                      [EVENT_STOPPED] = do_stop,
-                      [EVENT_EXITED] = do_end_told,
-                      [EVENT_LOST] = do_lose},
+    [STATE_NEW] = {ON(BEGIN, do_begin)},
+    [STATE_PROVING] = {ON(REFUSED, do_refuse), ON(LATE, do_hang), ON(STOPPED, do_stop),
+                       ON(EXITED, do_take_proof), ON(LOST, do_lose)},
+    [STATE_LOADING] = {ON(REFUSED, do_refuse), ON(LATE, do_hang), ON(STOPPED, do_stop),
+                       ON(EXITED, do_take_result), ON(LOST, do_lose)},
+    [STATE_ENDING] = {ON(REFUSED, do_refuse), ON(LATE, do_hang), ON(STOPPED, do_stop),
+                      ON(EXITED, do_end_told), ON(LOST, do_lose)},
 };
 
 bool task_load_permits(unsigned state, unsigned event)
@@ -333,10 +324,8 @@ bool task_load_permits(unsigned state, unsigned event)
 
 static void handle(struct task_load *l, enum event event)
 {
-#define X(name) #name,
-    static const char *const states[] = { STATE_LIST(X) };
-    static const char *const events[] = { EVENT_LIST(X) };
-#undef X
+    static const char *const states[] = {STATE_LIST(MACHINE_NAME)};
+    static const char *const events[] = {EVENT_LIST(MACHINE_NAME)};
     enum state from = l->state;
     must(task_load_permits(from, event));
     l->state = table[from][event](l);

@@ -255,26 +255,16 @@ static enum state keep(struct task_proc *p)
 
 /* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct task_proc *) = {
-    [STATE_STARTING] = {[EVENT_SPAWNED] = do_begin,
-                        [EVENT_REFUSED] = do_refuse,
-                        [EVENT_STOPPED] = do_recall,
-                        [EVENT_LOST] = do_lose},
-    [STATE_RECALLED] = {[EVENT_SPAWNED] = do_stop,
-                        [EVENT_REFUSED] = do_refuse,
-                        [EVENT_STOPPED] = keep,
-                        [EVENT_LOST] = do_lose},
-    [STATE_PROBING] = {[EVENT_READY] = do_answer,
-                       [EVENT_LATE] = do_stop,
-                       [EVENT_STOPPED] = do_stop_unready,
-                       [EVENT_EXITED] = do_end,
-                       [EVENT_LOST] = do_lose},
-    [STATE_BUILDING] = {[EVENT_LATE] = do_stop,
-                        [EVENT_STOPPED] = do_stop_unready,
-                        [EVENT_EXITED] = do_end_build,
-                        [EVENT_LOST] = do_lose},
-    [STATE_RUNNING] = {[EVENT_STOPPED] = do_stop, [EVENT_EXITED] = do_end, [EVENT_LOST] = do_lose},
-    [STATE_ENDING] = {[EVENT_STOPPED] = keep, [EVENT_EXITED] = do_end, [EVENT_LOST] = do_lose},
-    [STATE_ENDED] = {[EVENT_STOPPED] = do_answer_stop, [EVENT_LOST] = keep},
+    [STATE_STARTING] = {ON(SPAWNED, do_begin), ON(REFUSED, do_refuse), ON(STOPPED, do_recall),
+                        ON(LOST, do_lose)},
+    [STATE_RECALLED] = {ON(SPAWNED, do_stop), ON(REFUSED, do_refuse), ON(STOPPED, keep), ON(LOST, do_lose)},
+    [STATE_PROBING] = {ON(READY, do_answer), ON(LATE, do_stop), ON(STOPPED, do_stop_unready),
+                       ON(EXITED, do_end), ON(LOST, do_lose)},
+    [STATE_BUILDING] = {ON(LATE, do_stop), ON(STOPPED, do_stop_unready), ON(EXITED, do_end_build),
+                        ON(LOST, do_lose)},
+    [STATE_RUNNING] = {ON(STOPPED, do_stop), ON(EXITED, do_end), ON(LOST, do_lose)},
+    [STATE_ENDING] = {ON(STOPPED, keep), ON(EXITED, do_end), ON(LOST, do_lose)},
+    [STATE_ENDED] = {ON(STOPPED, do_answer_stop), ON(LOST, keep)},
 };
 
 bool task_proc_permits(unsigned state, unsigned event)
@@ -284,10 +274,8 @@ bool task_proc_permits(unsigned state, unsigned event)
 
 static void handle(struct task_proc *p, enum event event)
 {
-#define X(name) #name,
-    static const char *const states[] = { STATE_LIST(X) };
-    static const char *const events[] = { EVENT_LIST(X) };
-#undef X
+    static const char *const states[] = {STATE_LIST(MACHINE_NAME)};
+    static const char *const events[] = {EVENT_LIST(MACHINE_NAME)};
     enum state from = p->state;
     must(task_proc_permits(from, event));
     p->state = table[from][event](p);

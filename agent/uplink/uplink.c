@@ -304,26 +304,15 @@ static enum state keep(struct uplink *u)
 
 /* What each event does in each state; an empty cell cannot happen: each event is our own, none a peer's. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct uplink *) = {
-    [STATE_DIALLING] = {[EVENT_UP] = do_come_up,
-                        [EVENT_LOST] = do_go_down,
-                        [EVENT_REFUSED] = do_go_down,
-                        [EVENT_DUE] = keep,
-                        [EVENT_CLOSE] = do_close},
-    [STATE_DOWN] = {[EVENT_UP] = do_come_up,
-                    [EVENT_LOST] = keep,
-                    [EVENT_REFUSED] = keep,
-                    [EVENT_DUE] = keep,
-                    [EVENT_CLOSE] = do_close},
-    [STATE_READY] = {[EVENT_LOST] = do_go_down, [EVENT_DUE] = do_push, [EVENT_CLOSE] = do_drain},
-    [STATE_PUSHING] = {[EVENT_LOST] = do_go_down,
-                       [EVENT_DUE] = keep,
-                       [EVENT_TAKEN] = do_push,
-                       [EVENT_FAILED] = do_retry,
-                       [EVENT_CLOSE] = do_drain},
-    [STATE_DRAINING] = {[EVENT_LOST] = do_close,
-                        [EVENT_TAKEN] = do_drain_on,
-                        [EVENT_FAILED] = do_close,
-                        [EVENT_DRAINED] = do_close},
+    [STATE_DIALLING] = {ON(UP, do_come_up), ON(LOST, do_go_down), ON(REFUSED, do_go_down), ON(DUE, keep),
+                        ON(CLOSE, do_close)},
+    [STATE_DOWN] = {ON(UP, do_come_up), ON(LOST, keep), ON(REFUSED, keep), ON(DUE, keep),
+                    ON(CLOSE, do_close)},
+    [STATE_READY] = {ON(LOST, do_go_down), ON(DUE, do_push), ON(CLOSE, do_drain)},
+    [STATE_PUSHING] = {ON(LOST, do_go_down), ON(DUE, keep), ON(TAKEN, do_push), ON(FAILED, do_retry),
+                       ON(CLOSE, do_drain)},
+    [STATE_DRAINING] = {ON(LOST, do_close), ON(TAKEN, do_drain_on), ON(FAILED, do_close),
+                        ON(DRAINED, do_close)},
 };
 
 bool uplink_permits(unsigned state, unsigned event)
@@ -333,10 +322,8 @@ bool uplink_permits(unsigned state, unsigned event)
 
 static void handle(struct uplink *u, enum event event)
 {
-#define X(name) #name,
-    static const char *const states[] = { STATE_LIST(X) };
-    static const char *const events[] = { EVENT_LIST(X) };
-#undef X
+    static const char *const states[] = {STATE_LIST(MACHINE_NAME)};
+    static const char *const events[] = {EVENT_LIST(MACHINE_NAME)};
     enum state from = u->state;
     must(uplink_permits(from, event));
     u->state = table[from][event](u);

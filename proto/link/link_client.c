@@ -370,14 +370,12 @@ static enum state do_drop(struct link_client *c)
 
 /* What each event does in each state; an empty cell cannot happen: only our own callbacks could bring it. */
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct link_client *) = {
-    [STATE_PAUSING] = {[EVENT_DUE] = do_dial, [EVENT_CLOSE] = do_close},
-    [STATE_DIALLING] = {[EVENT_WELCOME] = do_come_up,
-                        [EVENT_LOST] = do_pause,
-                        [EVENT_REFUSE] = do_give_up,
-                        [EVENT_CLOSE] = do_close},
-    [STATE_UP] = {[EVENT_LOST] = do_pause, [EVENT_CLOSE] = do_close},
-    [STATE_REFUSED] = {[EVENT_CLOSE] = do_close},
-    [STATE_CLOSING] = {[EVENT_LOST] = do_drop},
+    [STATE_PAUSING] = {ON(DUE, do_dial), ON(CLOSE, do_close)},
+    [STATE_DIALLING] = {ON(WELCOME, do_come_up), ON(LOST, do_pause), ON(REFUSE, do_give_up),
+                        ON(CLOSE, do_close)},
+    [STATE_UP] = {ON(LOST, do_pause), ON(CLOSE, do_close)},
+    [STATE_REFUSED] = {ON(CLOSE, do_close)},
+    [STATE_CLOSING] = {ON(LOST, do_drop)},
 };
 
 bool link_client_permits(unsigned state, unsigned event)

@@ -2,61 +2,30 @@
 
 #include <string.h>
 
+#define YES(kind) [MSG_##kind] = true
+
 /* Every permitted cell: speaker, state of the session, message. What is not here is refused. A client reads
  * the controller's cells by its own state: it is NEW until challenged, OPEN once welcomed. */
-#define PERMIT_LIST(X)                                                                                       \
-    X(NONE, NEW, HELLO)                                                                                      \
-    X(NONE, NEW, CA_ASK)                                                                                     \
-    X(NONE, NEW, ENROLL)                                                                                     \
-    X(AGENT, CHALLENGED, PROOF)                                                                              \
-    X(AGENT, OPEN, POLL)                                                                                     \
-    X(AGENT, OPEN, PUSH)                                                                                     \
-    X(OPERATOR, CHALLENGED, PROOF)                                                                           \
-    X(OPERATOR, OPEN, SUBMIT)                                                                                \
-    X(OPERATOR, OPEN, BLOB)                                                                                  \
-    X(OPERATOR, OPEN, WATCH)                                                                                 \
-    X(OPERATOR, OPEN, ASK)                                                                                   \
-    X(CONTROLLER, NEW, CHALLENGE)                                                                            \
-    X(CONTROLLER, NEW, WELCOME)                                                                              \
-    X(CONTROLLER, NEW, REFUSED)                                                                              \
-    X(CONTROLLER, NEW, CA_GIVE)                                                                              \
-    X(CONTROLLER, NEW, ENROLLED)                                                                             \
-    X(CONTROLLER, CHALLENGED, WELCOME)                                                                       \
-    X(CONTROLLER, CHALLENGED, REFUSED)                                                                       \
-    X(CONTROLLER, OPEN, COMMANDS)                                                                            \
-    X(CONTROLLER, OPEN, PUSHED)                                                                              \
-    X(CONTROLLER, OPEN, SUBMITTED)                                                                           \
-    X(CONTROLLER, OPEN, BLOB_TAKEN)                                                                          \
-    X(CONTROLLER, OPEN, WATCHED)                                                                             \
-    X(CONTROLLER, OPEN, ANSWER)                                                                              \
-    X(CONTROLLER, OPEN, REFUSED)
-
 static const bool permit[MSG_ROLE_COUNT][SESSION_STATE_COUNT][MSG_KIND_COUNT] = {
-#define X(role, state, kind) [MSG_ROLE_##role][SESSION_##state][MSG_##kind] = true,
-    PERMIT_LIST(X)
-#undef X
+    [MSG_ROLE_NONE] = {[SESSION_NEW] = {YES(HELLO), YES(CA_ASK), YES(ENROLL)}},
+    [MSG_ROLE_AGENT] = {[SESSION_CHALLENGED] = {YES(PROOF)}, [SESSION_OPEN] = {YES(POLL), YES(PUSH)}},
+    [MSG_ROLE_OPERATOR] = {[SESSION_CHALLENGED] = {YES(PROOF)},
+                           [SESSION_OPEN] = {YES(SUBMIT), YES(BLOB), YES(WATCH), YES(ASK)}},
+    [MSG_ROLE_CONTROLLER] = {[SESSION_NEW] = {YES(CHALLENGE), YES(WELCOME), YES(REFUSED), YES(CA_GIVE),
+                                              YES(ENROLLED)},
+                             [SESSION_CHALLENGED] = {YES(WELCOME), YES(REFUSED)},
+                             [SESSION_OPEN] = {YES(COMMANDS), YES(PUSHED), YES(SUBMITTED), YES(BLOB_TAKEN),
+                                               YES(WATCHED), YES(ANSWER), YES(REFUSED)}},
 };
-
-#define QUESTION_LIST(X)                                                                                     \
-    X(HELLO, CHALLENGE)                                                                                      \
-    X(HELLO, WELCOME)                                                                                        \
-    X(PROOF, WELCOME)                                                                                        \
-    X(CA_ASK, CA_GIVE)                                                                                       \
-    X(ENROLL, ENROLLED)                                                                                      \
-    X(POLL, COMMANDS)                                                                                        \
-    X(PUSH, PUSHED)                                                                                          \
-    X(SUBMIT, SUBMITTED)                                                                                     \
-    X(BLOB, BLOB_TAKEN)                                                                                      \
-    X(WATCH, WATCHED)                                                                                        \
-    X(ASK, ANSWER)
 
 static const struct {
     enum msg_kind question;
     enum msg_kind answer;
 } pairs[] = {
-#define X(question, answer) {MSG_##question, MSG_##answer},
-    QUESTION_LIST(X)
-#undef X
+    {MSG_HELLO, MSG_CHALLENGE}, {MSG_HELLO, MSG_WELCOME},    {MSG_PROOF, MSG_WELCOME},
+    {MSG_CA_ASK, MSG_CA_GIVE},  {MSG_ENROLL, MSG_ENROLLED},  {MSG_POLL, MSG_COMMANDS},
+    {MSG_PUSH, MSG_PUSHED},     {MSG_SUBMIT, MSG_SUBMITTED}, {MSG_BLOB, MSG_BLOB_TAKEN},
+    {MSG_WATCH, MSG_WATCHED},   {MSG_ASK, MSG_ANSWER},
 };
 
 /* 0 is no state to move to: only END leaves OPEN, nothing leaves ENDED. */
@@ -90,6 +59,14 @@ bool session_handle(struct session *s, enum session_event event)
     return true;
 }
 
+static const char *session_state_name(enum session_state s)
+{
+#define X(name, text) [SESSION_##name] = text,
+    static const char *const names[] = { SESSION_STATE_LIST(X) };
+#undef X
+    return names[s];
+}
+
 enum err session_hear(struct session *s, const struct msg *m, struct err_detail *d)
 {
     if (!session_permits(s->role, s->state, m->kind))
@@ -112,12 +89,4 @@ bool session_answers(enum msg_kind question, enum msg_kind answer)
         if (pairs[i].question == question && (pairs[i].answer == answer || answer == MSG_REFUSED))
             return true;
     return false;
-}
-
-const char *session_state_name(enum session_state s)
-{
-#define X(name, text) [SESSION_##name] = text,
-    static const char *const names[] = { SESSION_STATE_LIST(X) };
-#undef X
-    return (unsigned)s < SESSION_STATE_COUNT ? names[s] : "unknown";
 }

@@ -53,6 +53,4 @@ NODISCARD enum err session_hear(struct session *s, const struct msg *m, struct e
 /* Whether `answer` is of a kind that can answer `question`. REFUSED answers everything. */
 bool session_answers(enum msg_kind question, enum msg_kind answer);
 
-const char *session_state_name(enum session_state s);
-
 #endif
