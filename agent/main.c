@@ -18,7 +18,7 @@ static int fail(enum err e, int code, struct err_detail *d)
     return code;
 }
 
-/* What was asked for cannot be meant (usage), or the world does not allow it (infrastructure). */
+/* Either the command line is wrong, or this machine or the network does not allow what it asks for. */
 static int exit_code(enum err e)
 {
     return e == ERR_OK ? EXIT_OK : e == ERR_INVALID || e == ERR_EXISTS ? EXIT_USAGE : EXIT_INFRASTRUCTURE;

@@ -198,7 +198,7 @@ enum err run_agent(const struct invocation *o, struct err_detail *d)
 {
     if (o->verbose)
         log_set_level(LOG_DEBUG);
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a full file are error values, not a death */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), not the end of this program */
     signal(SIGXFSZ, SIG_IGN);
     struct parts parts;
     struct run r = {.result = ERR_OK};

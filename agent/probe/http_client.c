@@ -29,14 +29,9 @@ enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
 enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 struct http_client {
-    uv_loop_t *loop;
+    struct http_client_options o; /* of the request itself only what is in `request` lives on */
     char *host;
-    uint16_t port;
-    enum http_client_until until;
-    uint64_t timeout_ns;
     uint64_t started_at_ns;
-    http_client_cb *cb;
-    void *arg;
     struct buf request;
     struct http_response response;
 
@@ -64,7 +59,7 @@ static void release(struct http_client *c)
     if (--c->holds > 0)
         return;
     must(c->state == STATE_ENDED);
-    c->cb(c->arg, &c->result);
+    c->o.cb(c->o.arg, &c->result);
     if (c->found != NULL)
         uv_freeaddrinfo(c->found);
     http_response_fini(&c->response);
@@ -99,7 +94,7 @@ static void set_result_uv(struct http_client *c, int status, const char *doing)
     struct err_detail d;
     bool unresolved = status <= UV_EAI_ADDRFAMILY && status >= UV_EAI_PROTOCOL;
     enum err e = err_set(&d, unresolved ? ERR_UNREACHABLE : err_from_errno(-status), "%s %s port %u: %s",
-                         doing, c->host, c->port, uv_strerror(status));
+                         doing, c->host, c->o.port, uv_strerror(status));
     set_result(c, e, &d);
 }
 
@@ -157,7 +152,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
         return;
     }
     /* Where the head is all that is wanted, it does not matter what the body is like. */
-    bool enough = c->until == HTTP_CLIENT_UNTIL_HEAD && http_response_has_head(&c->response);
+    bool enough = c->o.until == HTTP_CLIENT_UNTIL_HEAD && http_response_has_head(&c->response);
     if (enough || (e == ERR_OK && http_response_is_done(&c->response)))
         end(c, ERR_OK, NULL);
     else if (e != ERR_OK)
@@ -211,7 +206,7 @@ static enum state do_connect(struct http_client *c)
 {
     const struct sockaddr *address = c->next->ai_addr;
     c->next = c->next->ai_next;
-    must(uv_tcp_init(c->loop, &c->tcp) == 0);
+    must(uv_tcp_init(c->o.loop, &c->tcp) == 0);
     int status = uv_tcp_connect(&c->connect, &c->tcp, address, on_connected);
     c->holds += status == 0 ? 2 : 1; /* the socket, and the request */
     if (status == 0)
@@ -235,7 +230,7 @@ static enum state do_close_refused(struct http_client *c)
 
 static enum state do_talk(struct http_client *c)
 {
-    if (c->until == HTTP_CLIENT_UNTIL_CONNECTED) {
+    if (c->o.until == HTTP_CLIENT_UNTIL_CONNECTED) {
         set_result(c, ERR_OK, NULL);
         return do_close(c);
     }
@@ -267,8 +262,8 @@ static bool read_literal(struct http_client *c)
 {
     struct sockaddr_storage *to = &c->literal_address;
     c->literal.ai_addr = (struct sockaddr *)to;
-    return uv_ip4_addr(c->host, c->port, (struct sockaddr_in *)to) == 0 ||
-           uv_ip6_addr(c->host, c->port, (struct sockaddr_in6 *)to) == 0;
+    return uv_ip4_addr(c->host, c->o.port, (struct sockaddr_in *)to) == 0 ||
+           uv_ip6_addr(c->host, c->o.port, (struct sockaddr_in6 *)to) == 0;
 }
 
 static enum state do_begin(struct http_client *c)
@@ -279,8 +274,8 @@ static enum state do_begin(struct http_client *c)
     }
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
     char service[8];
-    snprintf(service, sizeof service, "%u", c->port);
-    int status = uv_getaddrinfo(c->loop, &c->resolve, on_resolved, c->host, service, &hints);
+    snprintf(service, sizeof service, "%u", c->o.port);
+    int status = uv_getaddrinfo(c->o.loop, &c->resolve, on_resolved, c->host, service, &hints);
     if (status == 0) {
         c->holds++;
         return STATE_RESOLVING;
@@ -323,13 +318,13 @@ static void on_timeout(uv_timer_t *timer)
     struct http_client *c = CONTAINER_OF(timer, struct http_client, timer);
     struct err_detail d;
     char text[32];
-    parse_duration_text(c->timeout_ns, text, sizeof text);
+    parse_duration_text(c->o.timeout_ns, text, sizeof text);
     if (http_response_has_head(&c->response))
         err_set(&d, ERR_TIMEOUT,
                 "%s port %u: the answer was not complete after %s: %llu bytes of its body came", c->host,
-                c->port, text, (unsigned long long)c->response.framing.body_len);
+                c->o.port, text, (unsigned long long)c->response.framing.body_len);
     else
-        err_set(&d, ERR_TIMEOUT, "%s port %u: no answer within %s", c->host, c->port, text);
+        err_set(&d, ERR_TIMEOUT, "%s port %u: no answer within %s", c->host, c->o.port, text);
     end(c, ERR_TIMEOUT, &d);
 }
 
@@ -408,18 +403,13 @@ enum err http_client_start(const struct http_client_options *o, struct http_clie
     if (e != ERR_OK)
         return e;
     struct http_client *c = mem_zalloc(1, sizeof *c);
-    c->loop = o->loop;
+    c->o = *o;
     c->host = mem_strdup(o->host);
-    c->port = o->port;
-    c->until = o->until;
-    c->timeout_ns = o->timeout_ns;
     c->started_at_ns = clock_now_ns();
-    c->cb = o->cb;
-    c->arg = o->arg;
     c->request = request;
     http_response_init(&c->response, strcmp(o->method, "HEAD") == 0, o->body_keep_max);
-    uv_update_time(c->loop); /* the timer counts from the loop's idea of now */
-    uv_timer_init(c->loop, &c->timer);
+    uv_update_time(c->o.loop); /* the timer counts from the loop's idea of now */
+    uv_timer_init(c->o.loop, &c->timer);
     c->holds = 1;
     uv_timer_start(&c->timer, on_timeout, (o->timeout_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
     handle(c, EVENT_BEGIN);

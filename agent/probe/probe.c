@@ -14,7 +14,7 @@
 /* A try that hangs (accepted by the kernel, not by the program) is given up; each may last twice as long as
  * the one before, so that a server whose first answer is slow is still met. */
 #define FIRST_TRY_TIMEOUT_NS NS_PER_S
-/* What a try that the end has cut shorter than this has met says nothing: the one before knows better. */
+/* A last try that the time-out cuts before this has met nothing: the text of the try before it stays. */
 #define TELLING_TRY_NS (100 * NS_PER_MS)
 
 #define STATE_LIST(X)                                                                                        \
@@ -30,17 +30,11 @@ enum state { STATE_LIST(MACHINE_STATE) STATE_COUNT };
 enum event { EVENT_LIST(MACHINE_EVENT) EVENT_COUNT };
 
 struct probe {
-    uv_loop_t *loop;
-    enum msg_ready_kind kind;
+    struct probe_options o; /* its texts are ours: */
     char *host;
-    uint16_t port;
     char *path;
-    uint64_t since_ns;
-    uint64_t timeout_ns;
     uint64_t try_timeout_ns;
     uint64_t try_at_ns;
-    probe_cb *cb;
-    void *arg;
 
     uv_timer_t timer;
     struct http_client *client;             /* the try under way, or NULL */
@@ -58,7 +52,7 @@ static void release(struct probe *p)
 {
     if (--p->holds > 0)
         return;
-    p->cb(p->arg, p->e, p->startup_ns, &p->d);
+    p->o.cb(p->o.arg, p->e, p->startup_ns, &p->d);
     free(p->host);
     free(p->path);
     free(p);
@@ -94,13 +88,13 @@ static enum err try_once(struct probe *p, uint64_t left_ns)
 {
     p->try_at_ns = clock_now_ns();
     struct http_client_options options = {
-        .loop = p->loop,
+        .loop = p->o.loop,
         .host = p->host,
-        .port = p->port,
+        .port = p->o.port,
         .method = "GET",
         .path = p->path,
         .timeout_ns = left_ns < p->try_timeout_ns ? left_ns : p->try_timeout_ns,
-        .until = p->kind == MSG_READY_TCP ? HTTP_CLIENT_UNTIL_CONNECTED : HTTP_CLIENT_UNTIL_HEAD,
+        .until = p->o.kind == MSG_READY_TCP ? HTTP_CLIENT_UNTIL_CONNECTED : HTTP_CLIENT_UNTIL_HEAD,
         .cb = on_tried,
         .arg = p,
     };
@@ -114,7 +108,7 @@ static enum err try_once(struct probe *p, uint64_t left_ns)
 static enum state do_end_ready(struct probe *p)
 {
     uint64_t at_ns = p->tried->ended_at_ns;
-    p->startup_ns = at_ns > p->since_ns ? at_ns - p->since_ns : 0;
+    p->startup_ns = at_ns > p->o.since_ns ? at_ns - p->o.since_ns : 0;
     return end(p, ERR_OK);
 }
 
@@ -125,7 +119,7 @@ static enum state do_pause(struct probe *p)
         p->d = r->d;
     if (r->e == ERR_TIMEOUT)
         p->try_timeout_ns *= 2;
-    uv_update_time(p->loop);
+    uv_update_time(p->o.loop);
     uint64_t since_ms = (clock_now_ns() - p->try_at_ns) / NS_PER_MS;
     uv_timer_start(&p->timer, on_time, since_ms < TRY_EVERY_MS ? TRY_EVERY_MS : 0, 0);
     return STATE_PAUSED;
@@ -133,14 +127,14 @@ static enum state do_pause(struct probe *p)
 
 static enum state do_try(struct probe *p)
 {
-    uint64_t spent_ns = clock_now_ns() - p->since_ns;
-    if (spent_ns >= p->timeout_ns) {
+    uint64_t spent_ns = clock_now_ns() - p->o.since_ns;
+    if (spent_ns >= p->o.timeout_ns) {
         char text[32];
         struct err_detail last = p->d;
-        parse_duration_text(p->timeout_ns, text, sizeof text);
+        parse_duration_text(p->o.timeout_ns, text, sizeof text);
         return end(p, err_set(&p->d, ERR_TIMEOUT, "not ready after %s: %s", text, last.text));
     }
-    enum err e = try_once(p, p->timeout_ns - spent_ns);
+    enum err e = try_once(p, p->o.timeout_ns - spent_ns);
     return e == ERR_OK ? STATE_TRYING : end(p, e);
 }
 
@@ -175,7 +169,7 @@ static void handle(struct probe *p, enum event event)
     must(probe_permits(from, event));
     p->state = table[from][event](p);
     if (p->state == STATE_ENDED && from != STATE_ENDED)
-        log_debug("probe_state", "port=%u from=%s to=%s", p->port, states[from], states[p->state]);
+        log_debug("probe_state", "port=%u from=%s to=%s", p->o.port, states[from], states[p->state]);
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
@@ -185,17 +179,11 @@ enum err probe_start(const struct probe_options *o, struct probe **out, struct e
     must(o->kind == MSG_READY_TCP || o->kind == MSG_READY_HTTP);
     *out = NULL;
     struct probe *p = mem_zalloc(1, sizeof *p);
-    p->loop = o->loop;
-    p->kind = o->kind;
+    p->o = *o;
     p->host = mem_strdup(o->host[0] != '\0' ? o->host : "127.0.0.1");
-    p->port = o->port;
     p->path = mem_strdup(o->path[0] != '\0' ? o->path : "/");
-    p->since_ns = o->since_ns;
-    p->timeout_ns = o->timeout_ns;
     p->try_timeout_ns = FIRST_TRY_TIMEOUT_NS;
-    p->cb = o->cb;
-    p->arg = o->arg;
-    enum err e = try_once(p, p->timeout_ns);
+    enum err e = try_once(p, p->o.timeout_ns);
     if (e != ERR_OK) {
         if (d != NULL)
             *d = p->d;
@@ -204,7 +192,7 @@ enum err probe_start(const struct probe_options *o, struct probe **out, struct e
         free(p);
         return e;
     }
-    uv_timer_init(p->loop, &p->timer);
+    uv_timer_init(p->o.loop, &p->timer);
     p->holds++;
     *out = p;
     return ERR_OK;

@@ -22,7 +22,7 @@ void cull_children(void)
         long pid = strtol(at, &end, 10);
         if (end == at || *end != ' ') /* the last number may be cut */
             break;
-        (void)kill((pid_t)pid, SIGKILL); /* ours until we wait for it: the number cannot be another's */
+        (void)kill((pid_t)pid, SIGKILL); /* a child keeps its number until we wait for it */
         at = end;
     }
 }

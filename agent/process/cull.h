@@ -8,13 +8,11 @@
  */
 #include "agent/process/procstat.h"
 
-/* SIGKILL to each child of the calling thread. Cheap (one file); the caller waits for them and calls again.
- */
+/* SIGKILL to each child of the calling thread. Cheap (one file). The caller waits for them, calls again. */
 void cull_children(void);
 
 /* SIGKILL to everything below us at once, for trees that grow at the bottom faster than they rise at the top.
- * Those for which `skip` (may be NULL) answers true are left alone with all below them. How many are alive.
- */
+ * `skip` (may be NULL) answers true for those to leave alone, with all below them. How many are alive. */
 size_t cull_descendants(bool (*skip)(const struct procstat *p));
 
 /* In an agent whose supervisor was killed: SIGKILL to every descendant that is neither a supervisor nor below

@@ -26,7 +26,7 @@ void logfile_fini(struct logfile *f)
     f->fd = -1;
 }
 
-/* Bytes written; fewer than `len` only after a failure, which stays. */
+/* Bytes written; fewer than `len` only after a failure, which failed_errno keeps. */
 static size_t write_at(struct logfile *f, const void *data, size_t len, uint64_t offset)
 {
     size_t done = 0;

@@ -110,7 +110,7 @@ static void tell_exited(const struct process_set *set, struct tree *t, const str
     set->handlers.on_exit(set->handlers.arg, t->number, &exit);
 }
 
-/* Of a set that closes the owner hears only the end. */
+/* While the set closes, its owner is told nothing but the end. */
 static void on_said(void *arg, struct tree *t, const struct supervisor_msg *m)
 {
     const struct process_set *set = arg;

@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <unistd.h>
 
-/* A label is for people; what counts in a file name is the number. */
+/* Of a label in a file name: the number before it is what makes the name unique. */
 #define LABEL_BYTES_MAX 64u
 
 void process_files_init(struct process_files *f, const char *dir, uint32_t number, const char *label,
@@ -69,7 +69,7 @@ char *process_files_read_tail(const struct process_files *f, size_t lines_max)
     size_t tail_len = len - (size_t)(tail - text);
     char *copy = mem_alloc(tail_len + 1);
     for (size_t i = 0; i < tail_len; i++)
-        copy[i] = tail[i] != '\0' ? tail[i] : ' '; /* nothing ends the text but its end */
+        copy[i] = tail[i] != '\0' ? tail[i] : ' '; /* a NUL of the program would cut the text */
     copy[tail_len] = '\0';
     free(text);
     return copy;

@@ -69,7 +69,7 @@ static void raise_oom_score(void)
     if (fd < 0)
         return;
     if (write(fd, text, (size_t)n) < 0)
-        (void)close(fd); /* a sandbox may forbid it: the order of dying is a courtesy */
+        (void)close(fd); /* a sandbox may forbid it; then the OOM killer chooses as it likes */
     else
         close(fd);
 }
@@ -88,7 +88,7 @@ static void arrange_env(const struct spawn_options *o, int failure_fd)
     (void)putenv(mem_printf("PWD=%s", o->dir));
 }
 
-/* The kernel quietly drops CPUs that are not there; fewer than asked for is not what was asked for. */
+/* The kernel drops CPUs that do not exist without an error; figures of fewer CPUs would be wrong. */
 static bool pin(const cpu_set_t *cpus)
 {
     cpu_set_t got;

@@ -48,7 +48,7 @@ static bool take_message(struct supervised *s)
         return true;
     if (n <= 0) {
         if (n == 0 || errno != EAGAIN)
-            uv_poll_stop(&s->on_socket); /* its end is what counts, and that comes through the pidfd */
+            uv_poll_stop(&s->on_socket); /* that the process has ended is told by the pidfd */
         return false;
     }
     if (uv_is_active((uv_handle_t *)&s->on_silence) &&
@@ -108,7 +108,7 @@ static void on_silence(uv_timer_t *handle)
     struct supervised *s = handle->data;
     char byte;
     if (recv(s->socket_fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0) {
-        supervised_expect(s, 0); /* it was us who did not listen */
+        supervised_expect(s, 0); /* it did speak: this loop was late to read it */
         return;
     }
     log_error("supervisor_hangs", "pid=%d", (int)s->pid);
@@ -242,7 +242,7 @@ void supervised_cut(struct supervised *s)
 {
     if (s->gone)
         return;
-    (void)kill(s->pid, SIGCONT); /* whoever stopped it: it has work to do */
+    (void)kill(s->pid, SIGCONT); /* somebody may have sent it SIGSTOP, and it has a tree to kill */
     (void)shutdown(s->socket_fd, SHUT_WR);
     supervised_expect(s, 0);
 }

@@ -16,8 +16,7 @@ struct supervised;
 struct supervised_handlers {
     void *arg;
     void (*on_message)(void *arg, const struct supervisor_msg *m);
-    /* It has ended, all its messages were delivered. `how` says how it died; NULL: it left when all was done.
-     */
+    /* It has ended, its messages were delivered. `how` says how it died; NULL: it left when all was done. */
     void (*on_gone)(void *arg, const char *how);
 };
 

@@ -31,8 +31,7 @@
 #define SLOW_NOTE_NS (5 * NS_PER_S)
 #define GRACE_MAX_NS (UINT64_C(86400) * NS_PER_S) /* fits poll() */
 #define LEAF_WAIT_MS 2000
-/* Lines and replies that wait for an agent that does not read; lines beyond are dropped (the log has them).
- */
+/* Lines and replies for an agent that does not read; lines beyond are dropped (the log has them). */
 #define QUEUE_BYTES_MAX 262144u /* 256 KiB */
 
 #define STATE_LIST(X)                                                                                        \
@@ -258,7 +257,7 @@ static enum state keep(struct supervisor *s)
 static enum state (*const table[STATE_COUNT][EVENT_COUNT])(struct supervisor *) = {
     [STATE_IDLE] = {ON(STARTED, do_run), ON(REFUSED, do_leave), ON(STOP, keep), ON(CUT, do_leave)},
     [STATE_RUNNING] = {ON(STOP, do_stop), ON(FIRST_ENDED, do_kill_left), ON(CUT, do_kill)},
-    /* A first process that obeyed leaves the others the rest of their grace. */
+    /* When the first process has obeyed, the others still have the rest of the grace. */
     [STATE_STOPPING] = {ON(STOP, keep), ON(FIRST_ENDED, keep), ON(ALL_ENDED, do_report),
                         ON(GRACE_OVER, do_kill), ON(CUT, do_kill)},
     [STATE_KILLING] = {ON(STOP, keep), ON(FIRST_ENDED, keep), ON(ALL_ENDED, do_report),
@@ -352,7 +351,7 @@ static void on_message(struct supervisor *s, const char *data, size_t len)
 {
     struct supervisor_msg m;
     if (supervisor_msg_decode(data, len, &m) != ERR_OK) {
-        s->readable = false; /* not our agent: a tree must not live without one */
+        s->readable = false; /* no agent speaks so: as if it were lost */
         handle(s, EVENT_CUT);
         return;
     }
@@ -448,7 +447,7 @@ static void run(struct supervisor *s)
     }
 }
 
-/* The end of this process is the agent's business and the socket's; terminals and `kill` do not decide it. */
+/* Only the agent, or the end of its socket, ends this process: no terminal, and not kill(1). */
 static bool setup(struct supervisor *s, int fd)
 {
     static const int ignored[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGPIPE,

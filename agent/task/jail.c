@@ -68,7 +68,7 @@ static bool is_right(int dir_fd, const char *name, const struct jail_file *file)
 static enum err put_fresh(int dir_fd, const char *name, const struct jail_file *file, struct blobs *blobs,
                           struct err_detail *d)
 {
-    unlinkat(dir_fd, FRESH_NAME, 0); /* of an interrupted run; the O_EXCL below tells when it stays */
+    unlinkat(dir_fd, FRESH_NAME, 0); /* left by an interrupted run; O_EXCL below fails if it stays */
     int fd = openat(dir_fd, FRESH_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_set(d, err_from_errno(errno), "%.300s cannot be written: %s", file->path, strerror(errno));

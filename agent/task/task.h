@@ -25,8 +25,7 @@ struct task_options {
 
 NODISCARD enum err task_new(const struct task_options *options, struct task **out, struct err_detail *d);
 
-/* Ends everything the job started; `cb` runs when nothing of it lives. The workspace stays for the next job.
- */
+/* Ends all that the job started; `cb` runs when nothing of it lives. The workspace stays for the next job. */
 void task_close(struct task **task, void (*cb)(void *arg), void *arg);
 
 /* A command other than JOB_OPEN and JOB_CLOSE. Answers, now or later, with exactly one event whose `answers`

@@ -92,8 +92,7 @@ static enum state end_failed(struct task_load *l, enum err e, const struct err_d
     return end(l);
 }
 
-/* A program has ended, and the LOAD is answered. A STOP that comes later is answered from what is remembered.
- */
+/* A program has ended, and the LOAD is answered. A later STOP is answered from what is remembered. */
 static enum state end_exited(struct task_load *l)
 {
     if (l->running == number_of(l))

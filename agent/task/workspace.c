@@ -52,7 +52,7 @@ enum err workspace_open(const struct workspace_options *o, struct workspace **ou
     if (e == ERR_OK)
         e = file_open_dir(w->tree_dir, 0755, &w->tree_fd, d);
     if (e == ERR_OK) {
-        futimens(w->job_fd, NULL); /* now in use: the order of removal hangs on it, nothing else */
+        futimens(w->job_fd, NULL); /* used now: jail_keep_newest goes by this time */
         *out = w;
     } else {
         workspace_free(w);

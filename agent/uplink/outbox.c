@@ -186,8 +186,7 @@ void outbox_add(struct outbox *box, const struct msg_event *event)
     buf_fini(&bytes);
 }
 
-/* Index of the first spooled entry of this incarnation (or, `own` false, of any other); spool_count if none.
- */
+/* Index of the first spooled entry of this incarnation (not `own`: of any other); spool_count if none. */
 static size_t spool_find(const struct outbox *box, bool own)
 {
     size_t i = 0;
@@ -196,7 +195,7 @@ static size_t spool_find(const struct outbox *box, bool own)
     return i;
 }
 
-/* An unreadable one is left out: nobody will ever read it. */
+/* A result that the disk has lost is left out. */
 static void push_take_spooled(struct outbox *box, size_t index, struct msg_push *out)
 {
     struct spool_entry entry = spool_at(box->spool, index);
@@ -225,8 +224,7 @@ static bool batch_has_room(const struct msg_push *out, uint64_t bytes, size_t le
     return out->count < MSG_EVENTS_MAX && (bytes == 0 || bytes + len <= OUTBOX_BATCH_BYTES);
 }
 
-/* Memory and spool hold rising numbers each: merge them. Returns the last number from the spool, 0 if none.
- */
+/* Merges memory and spool, each of rising numbers. Returns the last number from the spool, 0 if none. */
 static uint64_t fill_own(struct outbox *box, struct msg_push *out)
 {
     uint64_t last = 0;

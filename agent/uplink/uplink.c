@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define CONNECT_TIMEOUT_NS (10ull * NS_PER_S)
-#define RETRY_MS           1000u /* after an answer that helped nothing */
+#define RETRY_MS           1000u /* after an answer that brought nothing forward */
 #define POLL_GAP_MS        50u   /* after an empty answer that was not held */
 #define HELD_NS            (10ull * NS_PER_MS)
 #define DRAIN_MS           1000u /* at the end, for what is still to be sent */
