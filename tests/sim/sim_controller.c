@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "controller/job/job_table.h"
 #include "tests/support/fake_agent.h"
+#include "tests/support/scratch.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -39,7 +40,7 @@ struct sim {
     struct store_worker *worker;
     struct job_table *jobs;
     struct store *store;
-    char dir[64];
+    struct scratch scratch;
     char store_path[96];
     bool closed;
 };
@@ -109,9 +110,8 @@ static void sim_start(struct sim *s, uint64_t seed)
 {
     struct err_detail d;
     *s = (struct sim){.seed = seed};
-    snprintf(s->dir, sizeof(s->dir), "/tmp/splitbench-sim-XXXXXX");
-    must(mkdtemp(s->dir) != NULL);
-    snprintf(s->store_path, sizeof(s->store_path), "%s/store.db", s->dir);
+    scratch_init(&s->scratch);
+    snprintf(s->store_path, sizeof(s->store_path), "%s/store.db", s->scratch.dir);
     must(uv_loop_init(&s->loop) == 0);
     CHECK(s, store_open(s->store_path, false, &s->store, &d), &d);
     CHECK(s,
@@ -132,7 +132,7 @@ static void sim_start(struct sim *s, uint64_t seed)
                                         .fleet = s->fleet,
                                         .worker = s->worker,
                                         .store_path = s->store_path,
-                                        .blob_dir = s->dir,
+                                        .blob_dir = s->scratch.dir,
                                         .own_boot_id = "elsewhere"};
     CHECK(s, job_table_new(&options, &s->jobs, &d), &d);
     s->world = fake_world_new(&(struct fake_world_options){.loop = &s->loop, .seed = seed});
@@ -148,7 +148,6 @@ static void on_table_closed(void *arg)
 
 static void sim_end(struct sim *s)
 {
-    char command[128];
     fake_world_stop(s->world);
     job_table_close(&s->jobs, on_table_closed, s);
     while (!s->closed)
@@ -159,8 +158,7 @@ static void sim_end(struct sim *s)
     store_worker_free(s->worker);
     store_close(s->store);
     must(uv_loop_close(&s->loop) == 0);
-    snprintf(command, sizeof(command), "rm -r %s", s->dir);
-    must(system(command) == 0);
+    scratch_fini(&s->scratch);
 }
 
 /* ---- jobs ---------------------------------------------------------------------------------------- */
@@ -172,7 +170,7 @@ static void add_job_of(struct sim *s, const char *id, const char *text)
     struct store_job row;
     struct msg_submit m = {.job = (char *)(uintptr_t)id, .experiment = (char *)(uintptr_t)text};
     CHECK(s, job_spec_from_submit(&m, &spec, &d), &d);
-    CHECK(s, job_spec_store_files(spec, s->dir, &d), &d);
+    CHECK(s, job_spec_store_files(spec, s->scratch.dir, &d), &d);
     job_spec_row(spec, &row);
     CHECK(s, store_add_job(s->store, &row, &d), &d);
     CHECK(s, job_table_add(s->jobs, &spec, &d), &d);
@@ -187,7 +185,7 @@ static void resume_job(struct sim *s, const struct store_job *job)
 {
     struct err_detail d;
     struct job_spec *spec = NULL;
-    CHECK(s, job_spec_from_store(job, s->dir, &spec, &d), &d);
+    CHECK(s, job_spec_from_store(job, s->scratch.dir, &spec, &d), &d);
     CHECK(s, store_set_job_state(s->store, job->id, STORE_JOB_QUEUED, "", 0, &d), &d);
     CHECK(s, job_table_add(s->jobs, &spec, &d), &d);
 }

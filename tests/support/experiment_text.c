@@ -1,58 +1,39 @@
 #include "tests/support/experiment_text.h"
 
 #include "common/buf.h"
+#include "common/file.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-char experiment_text_dir[64];
+static struct scratch scratch;
+const char *const experiment_text_dir = scratch.dir;
 static char file[96];
 
 int experiment_text_begin(void **state)
 {
     (void)state;
-    snprintf(experiment_text_dir, sizeof experiment_text_dir, "/tmp/splitbench-test-XXXXXX");
-    if (mkdtemp(experiment_text_dir) == NULL)
-        return -1;
-    snprintf(file, sizeof file, "%s/x.json", experiment_text_dir);
-    char path[160];
-    snprintf(path, sizeof path, "%s/dist", experiment_text_dir);
-    if (mkdir(path, 0700) != 0)
-        return -1;
-    experiment_text_write("dist/a.css", "", 0); /* for the patterns of `files` */
-    experiment_text_write("a.js", "", 0);
+    scratch_init(&scratch);
+    snprintf(file, sizeof file, "%s/x.json", scratch.dir);
+    scratch_put(&scratch, "dist/a.css", ""); /* for the patterns of `files` */
+    scratch_put(&scratch, "a.js", "");
     return 0;
 }
 
 void experiment_text_write(const char *name, const void *data, size_t len)
 {
-    char path[160];
-    snprintf(path, sizeof path, "%s/%s", experiment_text_dir, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, len, f), len);
-    assert_int_equal(fclose(f), 0);
+    assert_int_equal(file_write(scratch_at(&scratch, name), 0644, data, len, NULL), ERR_OK);
 }
 
 int experiment_text_end(void **state)
 {
     (void)state;
-    char path[160];
-    static const char *const names[] = {"x.json", "body.bin", "big.bin", "a.js", "dist/a.css"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", experiment_text_dir, names[i]);
-        unlink(path);
-    }
-    snprintf(path, sizeof path, "%s/apps", experiment_text_dir);
-    rmdir(path);
-    snprintf(path, sizeof path, "%s/dist", experiment_text_dir);
-    rmdir(path);
-    return rmdir(experiment_text_dir);
+    scratch_fini(&scratch);
+    return 0;
 }
 
 const char experiment_text_small[] =

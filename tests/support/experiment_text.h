@@ -13,7 +13,7 @@ struct experiment_text {
     struct err_detail d;
 };
 
-extern char experiment_text_dir[64];
+extern const char *const experiment_text_dir;
 extern const char experiment_text_small[]; /* the shortest one that is good: target "a", workload "w" */
 
 /* For cmocka_run_group_tests: makes the directory, and removes it. */

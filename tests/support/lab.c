@@ -116,15 +116,14 @@ static void begin(struct lab *lab)
 {
     memset(lab, 0, sizeof *lab);
     lab->connect_timeout_ns = 5 * NS_PER_S;
-    snprintf(lab->dir, sizeof lab->dir, "/tmp/lab-XXXXXX");
-    assert_non_null(mkdtemp(lab->dir));
-    snprintf(lab->ca_dir, sizeof lab->ca_dir, "%s/ca", lab->dir);
-    snprintf(lab->ipc, sizeof lab->ipc, "ipc://%s/socket", lab->dir);
+    scratch_init(&lab->scratch);
+    snprintf(lab->ca_dir, sizeof lab->ca_dir, "%s/ca", lab->scratch.dir);
+    snprintf(lab->ipc, sizeof lab->ipc, "ipc://%s/socket", lab->scratch.dir);
     assert_int_equal(uv_loop_init(&lab->loop), 0);
     assert_int_equal(uv_timer_init(&lab->loop, &lab->deadline), 0);
     lab->deadline.data = lab;
     snprintf(lab->tls_address, sizeof lab->tls_address, "tls+tcp://127.0.0.1:0");
-    snprintf(lab->enroll_dir, sizeof lab->enroll_dir, "%s/enrolled", lab->dir);
+    snprintf(lab->enroll_dir, sizeof lab->enroll_dir, "%s/enrolled", lab->scratch.dir);
 }
 
 void lab_init(struct lab *lab, bool tls)
@@ -196,9 +195,7 @@ void lab_fini(struct lab *lab)
     uv_run(&lab->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&lab->loop), 0);
     identity_fini(&lab->identity);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", lab->dir);
-    assert_int_equal(system(command), 0);
+    scratch_fini(&lab->scratch);
 }
 
 const char *lab_tls_address(const struct lab *lab)

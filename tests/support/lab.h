@@ -5,6 +5,7 @@
  * clients, and a loop that runs until something has happened or a deadline passes. One thread.
  */
 #include "proto/link/link.h"
+#include "tests/support/scratch.h"
 
 struct lab_client {
     struct lab *lab;
@@ -27,7 +28,7 @@ struct lab {
     uv_loop_t loop;
     uv_timer_t deadline;
     bool late;
-    char dir[64]; /* removed by lab_fini */
+    struct scratch scratch;
     char ca_dir[96];
     char ipc[128];
     struct identity identity;

@@ -92,8 +92,8 @@ void world_init(struct world *w, const struct world_options *options)
 {
     static unsigned count;
     struct err_detail d;
-    *w = (struct world){.dir = "/tmp/process_world.XXXXXX"};
-    assert_non_null(mkdtemp(w->dir));
+    *w = (struct world){0};
+    scratch_init(&w->scratch);
     snprintf(w->mark, sizeof w->mark, "WORLD_MARK=%d.%u.%llu", (int)getpid(), count++,
              (unsigned long long)clock_now_ns());
     for (size_t i = 0; i < WORLD_PROCS; i++) {
@@ -106,7 +106,7 @@ void world_init(struct world *w, const struct world_options *options)
     struct process_set_options set = {
         .loop = &w->loop,
         .job = "job/1 of test",
-        .log_dir = w->dir,
+        .log_dir = w->scratch.dir,
         .lease_ns = options->lease_ns != 0 ? options->lease_ns : 300 * NS_PER_S,
         .no_cgroup = options->no_cgroup,
         .handlers = {.arg = w, .on_exit = on_exit_of, .on_line = on_line, .on_lost = on_lost},
@@ -132,18 +132,6 @@ static size_t count_leaves(void)
     return count;
 }
 
-static void erase(const char *path)
-{
-    DIR *dir = opendir(path);
-    assert_non_null(dir);
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
-        if (entry->d_name[0] != '.')
-            assert_int_equal(unlinkat(dirfd(dir), entry->d_name, 0), 0);
-    }
-    closedir(dir);
-    assert_int_equal(rmdir(path), 0);
-}
-
 void world_close(struct world *w)
 {
     if (w->set != NULL)
@@ -161,7 +149,7 @@ void world_fini(struct world *w)
     assert_int_equal(uv_loop_close(&w->loop), 0);
     for (size_t i = 0; i < WORLD_PROCS; i++)
         buf_fini(&w->procs[i].text);
-    erase(w->dir);
+    scratch_fini(&w->scratch);
 }
 
 static void restart_deadline(struct world *w)
@@ -216,7 +204,7 @@ enum err world_start(struct world *w, uint32_t proc, const char *words, const st
     s.env = env;
     s.label = s.label != NULL ? s.label : "tool/tree";
     s.argv = s.argv != NULL ? s.argv : argv;
-    s.dir = s.dir != NULL ? s.dir : w->dir;
+    s.dir = s.dir != NULL ? s.dir : w->scratch.dir;
     s.grace_ns = s.grace_ns != 0 ? s.grace_ns : 50 * NS_PER_MS;
     w->procs[proc].answered = false;
     enum err e = process_start(w->set, &s, on_started, &w->procs[proc], d);

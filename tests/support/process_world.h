@@ -7,6 +7,7 @@
  */
 #include "agent/process/process.h"
 #include "common/buf.h"
+#include "tests/support/scratch.h"
 
 #define WORLD_DEADLINE_MS 60000
 #define WORLD_PROCS       80u
@@ -28,7 +29,7 @@ struct world {
     uv_loop_t loop;
     uv_timer_t deadline;
     struct process_set *set;
-    char dir[64];
+    struct scratch scratch;
     char mark[64]; /* "WORLD_MARK=..." */
     struct world_proc procs[WORLD_PROCS];
     bool lost;

@@ -1,5 +1,6 @@
 #include "tests/support/scratch.h"
 
+#include "common/file.h"
 #include "common/mem.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -37,6 +39,20 @@ const char *scratch_at(struct scratch *s, const char *name)
     int len = snprintf(s->path, sizeof s->path, "%s/%s", s->dir, name);
     assert_true(len > 0 && (size_t)len < sizeof s->path);
     return s->path;
+}
+
+void scratch_put(struct scratch *s, const char *name, const char *text)
+{
+    char *dir = mem_strdup(scratch_at(s, name));
+    struct err_detail d = {""};
+    *strrchr(dir, '/') = '\0';
+    if (file_make_dirs(dir, &d) != ERR_OK)
+        fail_msg("%s", d.text);
+    free(dir);
+    FILE *f = fopen(s->path, "we"); /* nothing has to survive a crash: no file_write */
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
 }
 
 int scratch_set_up(void **state)

@@ -16,6 +16,9 @@ void scratch_fini(struct scratch *s);
 /* The path of `name` in it, until the next call. */
 const char *scratch_at(struct scratch *s, const char *name);
 
+/* Writes a file there, 0644, with the directories on the way. */
+void scratch_put(struct scratch *s, const char *name, const char *text);
+
 /* For tests that need nothing else: the state is a struct scratch. */
 int scratch_set_up(void **state);
 int scratch_tear_down(void **state);

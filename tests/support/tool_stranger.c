@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/support/raw_peer.h"
+#include "tests/support/scratch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -197,19 +198,19 @@ static bool make_identity(const char *lab, const char *name, enum msg_role role,
 /* ARGS: NAME of a real agent. A whole lab of the stranger's own. */
 static int case_foreign_ca(char **args)
 {
-    char dir[] = "/tmp/splitbench-stranger-XXXXXX";
+    struct scratch scratch;
     struct err_detail d = {""};
     struct identity id = {0};
-    if (mkdtemp(dir) == NULL || identity_create_lab(dir, &d) != ERR_OK ||
+    scratch_init(&scratch);
+    const char *dir = scratch.dir;
+    if (identity_create_lab(dir, &d) != ERR_OK ||
         !make_identity(dir, args[0], MSG_ROLE_AGENT, 3600 * NS_PER_S, &id)) {
         fprintf(stderr, "cannot make a foreign lab: %s\n", d.text);
         return 2;
     }
     int status = try_hello(&id, &id, MSG_ROLE_AGENT, args[0], "foreign CA");
     identity_fini(&id);
-    char *command = mem_printf("rm -rf %s", dir);
-    status |= system(command) != 0;
-    free(command);
+    scratch_fini(&scratch);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include "agent/process/procstat.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -15,34 +16,14 @@
 
 /* ---- recorded ------------------------------------------------------------------------------------- */
 
-static void write_text(const char *dir, const char *name, const char *text)
-{
-    char *path = mem_printf("%s/%s", dir, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-    free(path);
-}
-
 static enum err find(const char *cgroup, const char *mountinfo, char *out, size_t size, struct err_detail *d)
 {
-    char root[] = "/tmp/test_cgroup.XXXXXX";
-    assert_non_null(mkdtemp(root));
-    char *self = mem_printf("%s/self", root);
-    assert_int_equal(mkdir(self, 0700), 0);
-    write_text(self, "cgroup", cgroup);
-    write_text(self, "mountinfo", mountinfo);
-    enum err e = cgroup_find_parent(root, out, size, d);
-    char *path = mem_printf("%s/cgroup", self);
-    assert_int_equal(unlink(path), 0);
-    free(path);
-    path = mem_printf("%s/mountinfo", self);
-    assert_int_equal(unlink(path), 0);
-    free(path);
-    assert_int_equal(rmdir(self), 0);
-    assert_int_equal(rmdir(root), 0);
-    free(self);
+    struct scratch s;
+    scratch_init(&s);
+    scratch_put(&s, "self/cgroup", cgroup);
+    scratch_put(&s, "self/mountinfo", mountinfo);
+    enum err e = cgroup_find_parent(s.dir, out, size, d);
+    scratch_fini(&s);
     return e;
 }
 
@@ -243,10 +224,10 @@ static void test_unusable(void **state)
     char leaf[CGROUP_PATH_BYTES];
     struct err_detail d = {""};
     /* Not a cgroup at all: the directory it made does not stay. */
-    char dir[] = "/tmp/test_cgroup.XXXXXX";
-    assert_non_null(mkdtemp(dir));
-    assert_int_equal(cgroup_leaf_make(dir, "x", 1, leaf, sizeof leaf, &d), ERR_UNSUPPORTED);
-    assert_int_equal(rmdir(dir), 0);
+    struct scratch s;
+    scratch_init(&s);
+    assert_int_equal(cgroup_leaf_make(s.dir, "x", 1, leaf, sizeof leaf, &d), ERR_UNSUPPORTED);
+    assert_int_equal(rmdir(s.dir), 0);
     assert_int_equal(cgroup_leaf_make("/no/such", "x", 1, leaf, sizeof leaf, &d), ERR_UNSUPPORTED);
     assert_non_null(strstr(d.text, "/no/such"));
     char small[16];

@@ -2,6 +2,7 @@
 #include "agent/telemetry/cpu.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,37 +10,16 @@
 
 #include <cmocka.h>
 
-/* A directory with one recorded "stat" file. */
-static char *record(const char *text)
-{
-    char dir[] = "/tmp/test_cpu.XXXXXX";
-    assert_non_null(mkdtemp(dir));
-    char *path = mem_printf("%s/stat", dir);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-    free(path);
-    return mem_strdup(dir);
-}
-
-static void erase(char *dir)
-{
-    char *path = mem_printf("%s/stat", dir);
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(dir), 0);
-    free(path);
-    free(dir);
-}
-
 static enum err read_recorded(const char *text, struct cpu_reading *out, struct err_detail *d)
 {
-    char *dir = record(text);
+    struct scratch s;
+    scratch_init(&s);
+    scratch_put(&s, "stat", text);
     struct cpu_counters *c = NULL;
-    assert_int_equal(cpu_counters_new(dir, &c, d), ERR_OK);
+    assert_int_equal(cpu_counters_new(s.dir, &c, d), ERR_OK);
     enum err e = cpu_counters_read(c, out, d);
     cpu_counters_free(c);
-    erase(dir);
+    scratch_fini(&s);
     return e;
 }
 

@@ -2,6 +2,7 @@
 
 #include "common/hist.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -375,8 +376,9 @@ static void test_command_line(void **state)
 static void test_body_goes_through_a_file(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/test_driver.XXXXXX";
-    assert_non_null(mkdtemp(dir));
+    struct scratch s;
+    scratch_init(&s);
+    const char *dir = s.dir;
     struct msg_load load = plain_load();
     uint8_t body[] = {'@', 0, 'x'};
     load.request.body = (struct msg_bytes){body, sizeof body};

@@ -4,8 +4,8 @@
 #include "common/buf.h"
 #include "common/mem.h"
 #include "common/sha256.h"
+#include "tests/support/scratch.h"
 
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -13,59 +13,35 @@
 
 #include <cmocka.h>
 
-static char base[64];
+static struct scratch scratch;
 
 static const char *at(const char *name)
 {
-    static char path[256];
-    snprintf(path, sizeof path, "%s/%s", base, name);
-    return path;
-}
-
-static void put(const char *name, const char *text, mode_t mode)
-{
-    FILE *f = fopen(at(name), "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-    assert_int_equal(chmod(at(name), mode), 0);
+    return scratch_at(&scratch, name);
 }
 
 static int make_tree(void **state)
 {
     (void)state;
-    snprintf(base, sizeof base, "/tmp/splitbench-test-XXXXXX");
-    if (mkdtemp(base) == NULL)
-        return -1;
-    static const char *const dirs[] = {"in",         "in/dist",       "in/dist/a", "in/dist/a/b",
-                                       "in/.hidden", "in/dist/empty", "out"};
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-        if (mkdir(at(dirs[i]), 0755) != 0)
-            return -1;
-    put("in/x.json", "{}", 0644);
-    put("in/run.sh", "#!/bin/sh\n", 0755);
-    put("in/.env", "secret", 0600);
-    put("in/.hidden/h.js", "h", 0644);
-    put("in/dist/one.js", "1", 0644);
-    put("in/dist/two.css", "2", 0644);
-    put("in/dist/a/three.js", "3", 0644);
-    put("in/dist/a/b/four.js", "4", 0644);
-    put("out/secret", "s", 0644);
-    return 0;
-}
-
-static int drop(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
+    scratch_init(&scratch);
+    scratch_put(&scratch, "in/x.json", "{}");
+    scratch_put(&scratch, "in/run.sh", "#!/bin/sh\n");
+    scratch_put(&scratch, "in/.env", "secret");
+    scratch_put(&scratch, "in/.hidden/h.js", "h");
+    scratch_put(&scratch, "in/dist/one.js", "1");
+    scratch_put(&scratch, "in/dist/two.css", "2");
+    scratch_put(&scratch, "in/dist/a/three.js", "3");
+    scratch_put(&scratch, "in/dist/a/b/four.js", "4");
+    scratch_put(&scratch, "out/secret", "s");
+    return chmod(at("in/run.sh"), 0755) != 0 || chmod(at("in/.env"), 0600) != 0 ||
+           mkdir(at("in/dist/empty"), 0755) != 0;
 }
 
 static int remove_tree(void **state)
 {
     (void)state;
-    return nftw(base, drop, 16, FTW_DEPTH | FTW_PHYS);
+    scratch_fini(&scratch);
+    return 0;
 }
 
 /* The paths that the globs (separated by blanks) match, separated by blanks; or the error. */
@@ -79,7 +55,7 @@ static enum err collect(const char *globs, struct buf *paths, struct err_detail 
     char *save = NULL;
     for (char *word = strtok_r(copy, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save))
         items[e.files.count++] = word;
-    snprintf(in, sizeof in, "%s/in", base);
+    snprintf(in, sizeof in, "%s/in", scratch.dir);
     e.base_dir = in;
     enum err err = files_collect(&e, &files, d);
     for (size_t i = 0; i < files.count; i++)
@@ -151,7 +127,7 @@ static void test_contents(void **state)
     struct experiment e = {.files = {.items = globs, .count = 2}, .base_dir = in};
     struct msg_files files = {0};
     uint8_t hash[SHA256_BYTES];
-    snprintf(in, sizeof in, "%s/in", base);
+    snprintf(in, sizeof in, "%s/in", scratch.dir);
     assert_int_equal(files_collect(&e, &files, NULL), ERR_OK);
     assert_int_equal(files.count, 2);
     sha256_of("1", 1, hash);
@@ -191,7 +167,7 @@ static void test_links(void **state)
     int fd = -1;
     char in[80];
     struct err_detail d;
-    snprintf(in, sizeof in, "%s/in", base);
+    snprintf(in, sizeof in, "%s/in", scratch.dir);
     assert_int_equal(files_open(in, "../out/secret", &fd, &d), ERR_DENIED);
     assert_int_equal(files_open(in, "dist", &fd, &d), ERR_INVALID);
     assert_int_equal(mkfifo(at("in/fifo"), 0600), 0);
@@ -207,13 +183,13 @@ static void test_too_many(void **state)
     assert_int_equal(mkdir(at("in/many"), 0755), 0);
     for (unsigned i = 0; i < LIMIT_FILES; i++) {
         snprintf(name, sizeof name, "in/many/%u", i);
-        put(name, "", 0644);
+        scratch_put(&scratch, name, "");
     }
     struct buf paths;
     buf_init(&paths, 1u << 20);
     assert_int_equal(collect("many/*", &paths, NULL), ERR_OK);
     buf_fini(&paths);
-    put("in/many/x", "", 0644);
+    scratch_put(&scratch, "in/many/x", "");
     refused("many/*", ERR_TOO_BIG, "matches more than 4096 files");
     assert_int_equal(truncate(at("in/x.json"), (off_t)1 << 31), 0); /* sparse: read, but not written */
     refused("x.json", ERR_TOO_BIG, "over 1073741824 bytes in all");

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -20,7 +21,7 @@
 #define HOUR_NS (3600 * NS_PER_S)
 
 struct home {
-    char dir[64];
+    struct scratch scratch;
     char lab[96];
     struct identity id;
 };
@@ -28,19 +29,16 @@ struct home {
 static void home_init(struct home *h)
 {
     struct err_detail d = {.text = ""};
-    snprintf(h->dir, sizeof h->dir, "/tmp/identity-XXXXXX");
-    assert_non_null(mkdtemp(h->dir));
-    snprintf(h->lab, sizeof h->lab, "%s/lab", h->dir);
+    scratch_init(&h->scratch);
+    snprintf(h->lab, sizeof h->lab, "%s/lab", h->scratch.dir);
     assert_int_equal(identity_create_lab(h->lab, &d), ERR_OK);
     assert_int_equal(identity_load(h->lab, &h->id, &d), ERR_OK);
 }
 
 static void home_fini(struct home *h)
 {
-    char command[128];
     identity_fini(&h->id);
-    snprintf(command, sizeof command, "rm -rf %s", h->dir);
-    assert_int_equal(system(command), 0);
+    scratch_fini(&h->scratch);
 }
 
 /* A key and its certificate by this lab; both are the caller's. */
@@ -118,7 +116,7 @@ static void files(void **state)
     home_init(&h);
     id.ca_pem = mem_strdup(h.id.ca_pem);
     id.cert_pem = issue(&h, "a1", MSG_ROLE_AGENT, &id.key_pem);
-    snprintf(dir, sizeof dir, "%s/agent", h.dir);
+    snprintf(dir, sizeof dir, "%s/agent", h.scratch.dir);
     assert_int_equal(identity_load(dir, &back, &d), ERR_NOT_FOUND);
     assert_non_null(strstr(d.text, "enroll"));
     assert_int_equal(identity_store(dir, &id, &d), ERR_OK);

@@ -2,6 +2,7 @@
 
 #include "common/mem.h"
 #include "controller/job/job.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,8 @@ static struct msg_submit submit(struct msg_file *files, size_t count)
 
 static void test_files_are_kept_with_the_job(void **state)
 {
-    char dir[] = "/tmp/splitbench-spec-XXXXXX", command[128];
+    struct scratch *s = *state;
+    const char *dir = s->dir;
     struct msg_file files[] = {
         {.path = (char *)(uintptr_t) "run me.sh", .hash = {0xab, 0x01}, .size_bytes = 12, .mode = 0755},
         {.path = (char *)(uintptr_t) "d/empty", .hash = {0xff}, .size_bytes = 0, .mode = 0600}};
@@ -33,8 +35,6 @@ static void test_files_are_kept_with_the_job(void **state)
     struct job_spec *spec = NULL, *again = NULL;
     struct store_job row;
     struct err_detail d;
-    (void)state;
-    assert_non_null(mkdtemp(dir));
     assert_int_equal(job_spec_from_submit(&m, &spec, &d), ERR_OK);
     assert_int_equal(spec->design->window_count, 6);
     assert_int_equal(job_spec_store_files(spec, dir, &d), ERR_OK);
@@ -54,19 +54,12 @@ static void test_files_are_kept_with_the_job(void **state)
     job_spec_free(again);
 
     /* A list that somebody has written into is refused, and so is a missing one. */
-    char *path = mem_printf("%s/files/j1", dir);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs("ab01 12 755 x\n", f);
-    fclose(f);
+    scratch_put(s, "files/j1", "ab01 12 755 x\n");
     assert_int_equal(job_spec_from_store(&row, dir, &again, &d), ERR_INVALID);
     assert_non_null(strstr(d.text, "damaged"));
-    unlink(path);
+    unlink(scratch_at(s, "files/j1"));
     assert_int_equal(job_spec_from_store(&row, dir, &again, &d), ERR_NOT_FOUND);
-    free(path);
     job_spec_free(spec);
-    snprintf(command, sizeof(command), "rm -r %s", dir);
-    assert_int_equal(system(command), 0);
 }
 
 static void test_what_operators_send_is_not_trusted(void **state)
@@ -126,7 +119,7 @@ static void test_every_job_state_and_event(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files_are_kept_with_the_job),
+        cmocka_unit_test_setup_teardown(test_files_are_kept_with_the_job, scratch_set_up, scratch_tear_down),
         cmocka_unit_test(test_what_operators_send_is_not_trusted),
         cmocka_unit_test(test_verify_has_no_windows),
         cmocka_unit_test(test_every_job_state_and_event),

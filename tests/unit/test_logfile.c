@@ -1,6 +1,7 @@
 /* Capped logs: at every border of head and ring, read while written, and on a full disk. */
 #include "agent/process/logfile.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,22 +12,22 @@
 
 #include <cmocka.h>
 
-static char dir[] = "/tmp/test_logfile.XXXXXX";
-static char path[64];
+static struct scratch scratch;
+static const char *path;
 
 static int setup(void **state)
 {
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/log", dir);
+    scratch_init(&scratch);
+    path = scratch_at(&scratch, "log");
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    (void)unlink(path);
-    return rmdir(dir);
+    scratch_fini(&scratch);
+    return 0;
 }
 
 /* Byte `i` of what is appended: no two neighbouring cycles look alike. */

@@ -1,6 +1,7 @@
 #include "controller/run/placement.h"
 
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,41 +127,17 @@ static void test_threads(void **state)
     assert_int_equal(placement_threads(0, 0, 0), 1);
 }
 
-static void write_siblings(const char *root, int cpu, const char *text)
-{
-    char path[256];
-    static const char *const parts[] = {"devices", "devices/system", "devices/system/cpu"};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        snprintf(path, sizeof(path), "%s/%s", root, parts[i]);
-        (void)mkdir(path, 0700);
-    }
-    snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%d", root, cpu);
-    (void)mkdir(path, 0700);
-    snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%d/topology", root, cpu);
-    (void)mkdir(path, 0700);
-    snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%d/topology/thread_siblings_list", root, cpu);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
 static void test_cores_are_read(void **state)
 {
+    struct scratch *s = *state;
     struct placement_cores cores;
-    char root[] = "/tmp/splitbench-sys-XXXXXX";
-    char command[128];
-    (void)state;
-    assert_non_null(mkdtemp(root));
-    write_siblings(root, 0, "0,2\n");
-    write_siblings(root, 2, "0,2\n");
-    write_siblings(root, 1, "nonsense\n");
-    placement_read_cores(root, &cores);
+    scratch_put(s, "devices/system/cpu/cpu0/topology/thread_siblings_list", "0,2\n");
+    scratch_put(s, "devices/system/cpu/cpu2/topology/thread_siblings_list", "0,2\n");
+    scratch_put(s, "devices/system/cpu/cpu1/topology/thread_siblings_list", "nonsense\n");
+    placement_read_cores(s->dir, &cores);
     assert_int_equal(cores.core_of[2], 0);
     assert_int_equal(cores.core_of[1], 1);
     assert_int_equal(cores.core_of[3], 3);
-    snprintf(command, sizeof(command), "rm -r %s", root);
-    assert_int_equal(system(command), 0);
 }
 
 int main(void)
@@ -174,7 +151,7 @@ int main(void)
         cmocka_unit_test(test_target_chooses),
         cmocka_unit_test(test_bad_lists_are_refused),
         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_cores_are_read),
+        cmocka_unit_test_setup_teardown(test_cores_are_read, scratch_set_up, scratch_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

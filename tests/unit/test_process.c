@@ -67,7 +67,7 @@ static void expect_refused(struct world *w, const struct process_spec *spec, enu
 
 static char *make_file(struct world *w, const char *name, const char *text, mode_t mode)
 {
-    char *path = mem_printf("%s/%s", w->dir, name);
+    char *path = mem_printf("%s/%s", w->scratch.dir, name);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0);
@@ -94,7 +94,7 @@ static void test_cannot_run(void **state)
         expect_refused(w, &(struct process_spec){.argv = argv, .env = env}, ERR_NOT_FOUND, "but there is /");
     argv[0] = relative;
     expect_refused(w, &(struct process_spec){.argv = argv}, ERR_NOT_FOUND, "no such file (looked for in '");
-    argv[0] = w->dir;
+    argv[0] = w->scratch.dir;
     expect_refused(w, &(struct process_spec){.argv = argv}, ERR_DENIED, "it is a directory");
     argv[0] = make_file(w, "plain", "x", 0644);
     expect_refused(w, &(struct process_spec){.argv = argv}, ERR_DENIED, "not executable");
@@ -188,7 +188,8 @@ static void test_surroundings(void **state)
               &(struct process_spec){.env = env, .cpus = "0", .out_bytes_max = 4096});
     signal(SIGUSR1, SIG_DFL);
     world_wait_count(w, &w->procs[1].exits, 1);
-    char *expected = mem_printf("a=b c\nyes\n%s\n(none)\n%s\n0\n0 1 2 \nown odd=0\n800\n", w->dir, w->dir);
+    char *expected =
+        mem_printf("a=b c\nyes\n%s\n(none)\n%s\n0\n0 1 2 \nown odd=0\n800\n", w->scratch.dir, w->scratch.dir);
     expect_output(w, 1, expected);
     free(expected);
 }
@@ -274,7 +275,7 @@ static void test_flood(void **state)
     assert_memory_equal(log, "head\nabcdef", 11);
     assert_string_equal(log + len - 5, "tail\n");
     free(log);
-    char *path = mem_printf("%s/1-tool_tree.log", w->dir);
+    char *path = mem_printf("%s/1-tool_tree.log", w->scratch.dir);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_size <= LIMIT_LOG_HEAD_BYTES + LIMIT_LOG_TAIL_BYTES + 8);
@@ -369,7 +370,7 @@ static void test_forgets_the_oldest(void **state)
 {
     struct world *w = *state;
     struct process_usage u;
-    char *log = mem_printf("%s/1-tool_tree.log", w->dir);
+    char *log = mem_printf("%s/1-tool_tree.log", w->scratch.dir);
     /* One more than is kept, and one more again because the last is there while the one before goes. */
     for (uint32_t i = 1; i <= PROCESS_KEPT_MAX + 2; i++) {
         world_run(w, i, "out=x", NULL);

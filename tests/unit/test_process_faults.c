@@ -280,7 +280,7 @@ NORETURN static void be_victim(int fd, const struct world_options *options)
     world_init(w, options);
     run_stubborn(w, 1);
     must(write(fd, w->mark, sizeof w->mark) == sizeof w->mark);
-    must(write(fd, w->dir, sizeof w->dir) == sizeof w->dir);
+    must(write(fd, w->scratch.dir, sizeof w->scratch.dir) == sizeof w->scratch.dir);
     must(write(fd, &w->procs[1].pid, sizeof(pid_t)) == sizeof(pid_t));
     world_wait_count(w, &w->procs[1].exits, 1);
     must(write(fd, w->procs[1].exit.lapsed ? "l" : "e", 1) == 1);

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/sha256.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +24,7 @@ static const char experiment_text[] =
 
 struct fixture {
     uv_loop_t loop;
-    char dir[64];
+    struct scratch scratch;
     char store_path[96];
     char address[96];
     const char *addresses[1];
@@ -67,7 +68,7 @@ static void start_server(struct fixture *f)
     enum err e = server_new(&(struct server_options){.loop = &f->loop,
                                                      .addresses = f->addresses,
                                                      .address_count = 1,
-                                                     .state_dir = f->dir,
+                                                     .state_dir = f->scratch.dir,
                                                      .store_path = f->store_path,
                                                      .lease_ns = 10 * NS_PER_S},
                             &f->server, &d);
@@ -119,10 +120,9 @@ static int setup(void **state)
 {
     struct fixture *f = mem_zalloc(1, sizeof(*f));
     log_set_level(LOG_ERROR);
-    snprintf(f->dir, sizeof(f->dir), "/tmp/splitbench-desk-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    snprintf(f->store_path, sizeof(f->store_path), "%s/store.db", f->dir);
-    snprintf(f->address, sizeof(f->address), "ipc://%s/sock", f->dir);
+    scratch_init(&f->scratch);
+    snprintf(f->store_path, sizeof(f->store_path), "%s/store.db", f->scratch.dir);
+    snprintf(f->address, sizeof(f->address), "ipc://%s/sock", f->scratch.dir);
     f->addresses[0] = f->address;
     assert_int_equal(uv_loop_init(&f->loop), 0);
     start_server(f);
@@ -134,14 +134,12 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    char command[128];
     hang_up(f);
     stop_server(f);
     (void)uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     msg_fini(&f->reply);
-    snprintf(command, sizeof(command), "rm -r %s", f->dir);
-    assert_int_equal(system(command), 0);
+    scratch_fini(&f->scratch);
     free(f);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "agent/telemetry/fields.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,73 +13,38 @@
 
 #include <cmocka.h>
 
-struct record {
-    char root[32];
-};
-
-static int setup(void **state)
-{
-    struct record *r = mem_zalloc(1, sizeof *r);
-    snprintf(r->root, sizeof r->root, "/tmp/test_usage.XXXXXX");
-    *state = r;
-    return mkdtemp(r->root) == NULL;
-}
-
-static int teardown(void **state)
-{
-    struct record *r = *state;
-    char *command = mem_printf("rm -r %s", r->root);
-    int rc = system(command);
-    free(command);
-    free(r);
-    return rc;
-}
-
-static void put(struct record *r, const char *dir, const char *name, const char *text)
-{
-    char *path = mem_printf("%s/%s", r->root, dir);
-    (void)mkdir(path, 0700);
-    free(path);
-    path = mem_printf("%s/%s/%s", r->root, dir, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-    free(path);
-}
-
 /* CPU in ticks of user, system, reaped user, reaped system; RSS in pages. */
-static void put_process(struct record *r, int pid, int ppid, const char *name, char state, const int cpu[4],
+static void put_process(struct scratch *s, int pid, int ppid, const char *name, char state, const int cpu[4],
                         int rss)
 {
-    char dir[16];
+    char file[16];
     char *text = mem_printf("%d (%s) %c %d 1 1 0 -1 4194304 97 0 0 0 %d %d %d %d 20 0 1 0 %d 3133440 %d "
                             "18446744073709551615 94706597265408 1 1 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0\n",
                             pid, name, state, ppid, cpu[0], cpu[1], cpu[2], cpu[3], 1000 + pid, rss);
-    snprintf(dir, sizeof dir, "%d", pid);
-    put(r, dir, "stat", text);
+    snprintf(file, sizeof file, "%d/stat", pid);
+    scratch_put(s, file, text);
     free(text);
 }
 
-static void put_tree(struct record *r)
+static void put_tree(struct scratch *s)
 {
-    put(r, "self", "stat", "ignored");
-    put_process(r, 1, 0, "init", 'S', (int[]){900, 900, 900, 900}, 9000);
-    put_process(r, 10, 1, "sb-supervisor", 'S', (int[]){500, 500, 20, 3}, 500);
-    put_process(r, 11, 10, "a) S 1 (b", 'S', (int[]){1, 2, 4, 8}, 100);
-    put_process(r, 12, 11, "worker", 'R', (int[]){100, 0, 0, 0}, 10);
-    put_process(r, 13, 11, "gone", 'Z', (int[]){7, 0, 0, 0}, 0);
-    put_process(r, 5, 12, "low number", 'D', (int[]){0, 50, 0, 0}, 1); /* numbers wrap around */
-    put_process(r, 14, 1, "stranger", 'S', (int[]){300, 300, 300, 300}, 3000);
+    scratch_put(s, "self/stat", "ignored");
+    put_process(s, 1, 0, "init", 'S', (int[]){900, 900, 900, 900}, 9000);
+    put_process(s, 10, 1, "sb-supervisor", 'S', (int[]){500, 500, 20, 3}, 500);
+    put_process(s, 11, 10, "a) S 1 (b", 'S', (int[]){1, 2, 4, 8}, 100);
+    put_process(s, 12, 11, "worker", 'R', (int[]){100, 0, 0, 0}, 10);
+    put_process(s, 13, 11, "gone", 'Z', (int[]){7, 0, 0, 0}, 0);
+    put_process(s, 5, 12, "low number", 'D', (int[]){0, 50, 0, 0}, 1); /* numbers wrap around */
+    put_process(s, 14, 1, "stranger", 'S', (int[]){300, 300, 300, 300}, 3000);
 }
 
 static void test_descendants(void **state)
 {
-    struct record *r = *state;
+    struct scratch *s = *state;
     struct usage *u = NULL;
     struct usage_reading reading;
-    put_tree(r);
-    const struct usage_options options = {.proc_root = r->root, .reaper = 10};
+    put_tree(s);
+    const struct usage_options options = {.proc_root = s->dir, .reaper = 10};
     assert_int_equal(usage_new(&options, &u, NULL), ERR_OK);
     assert_int_equal(usage_read(u, &reading, NULL), ERR_OK);
     uint64_t ticks = (20 + 3) + (1 + 2 + 4 + 8) + 100 + 7 + 50;
@@ -86,7 +52,7 @@ static void test_descendants(void **state)
     assert_int_equal(reading.processes, 3);
     assert_int_equal(reading.rss_bytes, 111 * sysconf(_SC_PAGESIZE));
     /* A member that vanishes between being counted there and here must not make time run backwards. */
-    put_process(r, 12, 1, "worker", 'R', (int[]){100, 0, 0, 0}, 10);
+    put_process(s, 12, 1, "worker", 'R', (int[]){100, 0, 0, 0}, 10);
     uint64_t before_ns = reading.cpu_ns;
     assert_int_equal(usage_read(u, &reading, NULL), ERR_OK);
     assert_int_equal(reading.cpu_ns, before_ns);
@@ -96,24 +62,24 @@ static void test_descendants(void **state)
 
 static void test_leaf(void **state)
 {
-    struct record *r = *state;
+    struct scratch *s = *state;
     struct usage *u = NULL;
     struct usage_reading reading;
     struct err_detail d;
-    put_tree(r);
-    put(r, "leaf", "cpu.stat", "usage_usec 123456\nuser_usec 1\nsystem_usec 2\n");
-    put(r, "leaf", "cgroup.procs", "11\n12\n0\n13\n99\n");
-    char *leaf = mem_printf("%s/leaf", r->root);
-    const struct usage_options options = {.proc_root = r->root, .leaf = leaf, .reaper = 10};
+    put_tree(s);
+    scratch_put(s, "leaf/cpu.stat", "usage_usec 123456\nuser_usec 1\nsystem_usec 2\n");
+    scratch_put(s, "leaf/cgroup.procs", "11\n12\n0\n13\n99\n");
+    char *leaf = mem_printf("%s/leaf", s->dir);
+    const struct usage_options options = {.proc_root = s->dir, .leaf = leaf, .reaper = 10};
     assert_int_equal(usage_new(&options, &u, NULL), ERR_OK);
     assert_int_equal(usage_read(u, &reading, &d), ERR_OK);
     assert_int_equal(reading.cpu_ns, 123456 * NS_PER_US);
     assert_int_equal(reading.processes, 2);
     assert_int_equal(reading.rss_bytes, 110 * sysconf(_SC_PAGESIZE));
-    put(r, "leaf", "cpu.stat", "user_usec 1\n");
+    scratch_put(s, "leaf/cpu.stat", "user_usec 1\n");
     assert_int_equal(usage_read(u, &reading, &d), ERR_INVALID);
     usage_free(u);
-    const struct usage_options missing = {.proc_root = r->root, .leaf = "/no/such/leaf", .reaper = 10};
+    const struct usage_options missing = {.proc_root = s->dir, .leaf = "/no/such/leaf", .reaper = 10};
     u = NULL;
     assert_int_equal(usage_new(&missing, &u, &d), ERR_NOT_FOUND);
     assert_null(u);
@@ -246,10 +212,10 @@ static bool skip_worker(const struct procstat *p)
 
 static void test_marks(void **state)
 {
-    struct record *r = *state;
+    struct scratch *s = *state;
     struct procstat_list list;
-    put_tree(r);
-    assert_int_equal(procstat_list_init(&list, r->root, NULL), ERR_OK);
+    put_tree(s);
+    assert_int_equal(procstat_list_init(&list, s->dir, NULL), ERR_OK);
     assert_int_equal(list.count, 7);
     for (size_t i = 1; i < list.count; i++)
         assert_true(list.items[i - 1].pid < list.items[i].pid);
@@ -266,14 +232,14 @@ static void test_marks(void **state)
 
 static void test_stat_text(void **state)
 {
-    struct record *r = *state;
+    struct scratch *s = *state;
     struct procstat p = {.pid = 77};
-    put_tree(r);
-    assert_int_equal(procstat_read(r->root, 11, &p), ERR_OK);
+    put_tree(s);
+    assert_int_equal(procstat_read(s->dir, 11, &p), ERR_OK);
     assert_string_equal(p.name, "a) S 1 (b");
     assert_int_equal(p.ppid, 10);
     assert_int_equal(p.start_ticks, 1011);
-    assert_int_equal(procstat_read(r->root, 6, &p), ERR_NOT_FOUND);
+    assert_int_equal(procstat_read(s->dir, 6, &p), ERR_NOT_FOUND);
     static const char *const bad[] = {"",
                                       "7",
                                       "7 (x",
@@ -284,9 +250,9 @@ static void test_stat_text(void **state)
                                       "x (x) S 1 1 1 0 -1 4 9 0 0 0 1 1 1 1 20 0 1 0 5 3 6",
                                       "7 (x) S 1 1 1 0 -1 4 9 0 0 0 1 1 -1 1 20 0 1 0 5 3 6"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        put(r, "7", "stat", bad[i]);
+        scratch_put(s, "7/stat", bad[i]);
         p.pid = 77;
-        assert_int_equal(procstat_read(r->root, 7, &p), ERR_INVALID);
+        assert_int_equal(procstat_read(s->dir, 7, &p), ERR_INVALID);
         assert_int_equal(p.pid, 77);
     }
 }
@@ -294,13 +260,13 @@ static void test_stat_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_descendants, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_leaf, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_switches_of_descendants, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_switches_of_a_leaf, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_descendants, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_leaf, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_switches_of_descendants, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_switches_of_a_leaf, scratch_set_up, scratch_tear_down),
         cmocka_unit_test(test_fields),
-        cmocka_unit_test_setup_teardown(test_marks, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_stat_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_marks, scratch_set_up, scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_stat_text, scratch_set_up, scratch_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
