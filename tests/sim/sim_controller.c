@@ -10,13 +10,13 @@
 #include "controller/job/job_table.h"
 #include "tests/support/fake_agent.h"
 #include "tests/support/scratch.h"
+#include "tests/support/wait.h"
 
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define LEASE_NS   (300 * NS_PER_MS)
-#define LIMIT_NS   (60 * NS_PER_S) /* of one seed: far beyond what any takes */
 #define SEEDS      24u
 #define TRIES_MAX  60u
 #define CALM_AFTER 20u /* tries with faults; then there are none */
@@ -203,23 +203,19 @@ static bool all_free(const struct sim *s)
 
 static void run_until_ended(struct sim *s, const char *id)
 {
-    uint64_t deadline = clock_now_ns() + LIMIT_NS;
+    uint64_t limit_ns = wait_limit();
     struct channel_view view;
-    while (job_table_view(s->jobs, id, &view)) {
-        if (clock_now_ns() > deadline)
+    while (job_table_view(s->jobs, id, &view))
+        if (!wait_turn(&s->loop, limit_ns))
             fail(s, "the job does not end", id);
-        (void)uv_run(&s->loop, UV_RUN_ONCE);
-    }
 }
 
 static void run_until_free(struct sim *s)
 {
-    uint64_t deadline = clock_now_ns() + LIMIT_NS;
-    while (!all_free(s)) {
-        if (clock_now_ns() > deadline)
+    uint64_t limit_ns = wait_limit();
+    while (!all_free(s))
+        if (!wait_turn(&s->loop, limit_ns))
             fail(s, "hosts", "are not free again");
-        (void)uv_run(&s->loop, UV_RUN_ONCE);
-    }
 }
 
 static void expect_every_window(struct sim *s, const char *id)
@@ -318,23 +314,19 @@ static bool has_stored(struct sim *s, const char *id)
 
 static void run_until_stored(struct sim *s, const char *id)
 {
-    uint64_t deadline = clock_now_ns() + LIMIT_NS;
-    while (!has_stored(s, id)) {
-        if (clock_now_ns() > deadline)
+    uint64_t limit_ns = wait_limit();
+    while (!has_stored(s, id))
+        if (!wait_turn(&s->loop, limit_ns))
             fail(s, "no window", "is stored");
-        (void)uv_run(&s->loop, UV_RUN_ONCE);
-    }
 }
 
 static void run_until_measuring(struct sim *s, const char *id)
 {
-    uint64_t deadline = clock_now_ns() + LIMIT_NS;
+    uint64_t limit_ns = wait_limit();
     struct channel_view view;
-    while (!job_table_view(s->jobs, id, &view) || strncmp(view.doing, "round", 5) != 0) {
-        if (clock_now_ns() > deadline)
+    while (!job_table_view(s->jobs, id, &view) || strncmp(view.doing, "round", 5) != 0)
+        if (!wait_turn(&s->loop, limit_ns))
             fail(s, "the job does not measure", view.doing);
-        (void)uv_run(&s->loop, UV_RUN_ONCE);
-    }
 }
 
 static void expect_ended(struct sim *s, const char *id, enum store_job_state state, const char *word)
@@ -449,13 +441,11 @@ static void run_full_disk(void)
     run_until_stored(&s, "j");
     set_disk_full(true);
     CHECK(&s, job_table_cancel(s.jobs, "k", "not any more", &d), &d);
-    uint64_t deadline = clock_now_ns() + LIMIT_NS;
+    uint64_t limit_ns = wait_limit();
     const struct run_outcome *o = NULL;
-    while ((o = job_table_unstored(s.jobs, "j")) == NULL) {
-        if (clock_now_ns() > deadline)
+    while ((o = job_table_unstored(s.jobs, "j")) == NULL)
+        if (!wait_turn(&s.loop, limit_ns))
             fail(&s, "a full disk", "does not end the job");
-        (void)uv_run(&s.loop, UV_RUN_ONCE);
-    }
     if (o->state != STORE_JOB_FAILED || strstr(o->cause, "stored") == NULL)
         fail(&s, "the cause", o->cause);
     run_until_free(&s);

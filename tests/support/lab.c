@@ -1,8 +1,8 @@
 #include "tests/support/lab.h"
 
-#include "common/clock.h"
 #include "common/mem.h"
 #include "tests/support/old_lab.h"
+#include "tests/support/wait.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define DEADLINE_MS 10000u
 
 static enum err on_hello(void *arg, struct link_peer *peer, const struct msg_hello *hello,
                          struct msg_welcome *welcome, struct err_detail *d)
@@ -92,19 +90,11 @@ static void on_refused(void *arg, const char *from, const char *why)
     snprintf(lab->refused_why, sizeof lab->refused_why, "%s", why);
 }
 
-static void on_deadline(uv_timer_t *timer)
-{
-    struct lab *lab = timer->data;
-    lab->late = true;
-}
-
 void lab_wait_at(struct lab *lab, const int *counter, int value, const char *file, int line)
 {
-    lab->late = false;
-    uv_timer_start(&lab->deadline, on_deadline, DEADLINE_MS, 0);
-    while (*counter < value && !lab->late)
-        uv_run(&lab->loop, UV_RUN_ONCE);
-    uv_timer_stop(&lab->deadline);
+    uint64_t limit_ns = wait_limit();
+    while (*counter < value && wait_turn(&lab->loop, limit_ns)) {
+    }
     if (*counter < value) {
         print_message("%d of %d came; hellos %d requests %d gone %d refused %d %s\n", *counter, value,
                       lab->hellos, lab->requests, lab->gone, lab->refused, lab->refused_why);
@@ -120,8 +110,6 @@ static void begin(struct lab *lab)
     snprintf(lab->ca_dir, sizeof lab->ca_dir, "%s/ca", lab->scratch.dir);
     snprintf(lab->ipc, sizeof lab->ipc, "ipc://%s/socket", lab->scratch.dir);
     assert_int_equal(uv_loop_init(&lab->loop), 0);
-    assert_int_equal(uv_timer_init(&lab->loop, &lab->deadline), 0);
-    lab->deadline.data = lab;
     snprintf(lab->tls_address, sizeof lab->tls_address, "tls+tcp://127.0.0.1:0");
     snprintf(lab->enroll_dir, sizeof lab->enroll_dir, "%s/enrolled", lab->scratch.dir);
 }
@@ -191,7 +179,6 @@ void lab_fini(struct lab *lab)
     for (int i = 0; i < lab->held_count; i++)
         if (lab->held[i] != NULL)
             link_refuse(&lab->held[i], ERR_CLOSED, "too late");
-    uv_close((uv_handle_t *)&lab->deadline, NULL);
     uv_run(&lab->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&lab->loop), 0);
     identity_fini(&lab->identity);

@@ -2,7 +2,8 @@
 #define TESTS_SUPPORT_LAB_H
 /*
  * A laboratory for link tests: a directory with a CA, a server on ipc and TLS that answers polls and pushes,
- * clients, and a loop that runs until something has happened or a deadline passes. One thread.
+ * clients, and a loop that runs until something has happened or a limit passes (tests/support/wait.h). One
+ * thread.
  */
 #include "proto/link/link.h"
 #include "tests/support/scratch.h"
@@ -26,8 +27,6 @@ struct lab_client {
 
 struct lab {
     uv_loop_t loop;
-    uv_timer_t deadline;
-    bool late;
     struct scratch scratch;
     char ca_dir[96];
     char ipc[128];
@@ -63,7 +62,7 @@ void lab_start_server(struct lab *lab);
 /* link_enroll on a thread of its own, with a good token or this one. Stores in lab->enroll_dir. */
 enum err lab_enroll(struct lab *lab, const char *name, const char *token, struct err_detail *d);
 
-/* Runs the loop until `*counter` is at least `value`; fails the test after ten seconds. */
+/* Runs the loop until `*counter` is at least `value`; fails the test after WAIT_NS. */
 void lab_wait_at(struct lab *lab, const int *counter, int value, const char *file, int line);
 #define lab_wait(lab, counter, value) lab_wait_at(lab, counter, value, __FILE__, __LINE__)
 

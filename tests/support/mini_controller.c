@@ -10,8 +10,6 @@
 
 #include <cmocka.h>
 
-#define DEADLINE_MS 20000u
-
 static void answer_poll(struct mini *m)
 {
     if (m->held == NULL)
@@ -151,11 +149,6 @@ static void on_server_closed(void *arg)
     *(bool *)arg = true;
 }
 
-static bool is_true(void *arg)
-{
-    return *(bool *)arg;
-}
-
 #if NNG_FAULT_CLOSE_HANGS
 static bool is_settled(void *arg)
 {
@@ -165,7 +158,7 @@ static bool is_settled(void *arg)
 
 void mini_settle(struct mini *m)
 {
-    mini_run_until(m->loop, is_settled, m, "a poll that is held");
+    wait_until(m->loop, is_settled, m, "a poll that is held");
 }
 #else
 void mini_settle(struct mini *m)
@@ -181,7 +174,7 @@ void mini_fini(struct mini *m)
     if (m->held != NULL)
         link_refuse(&m->held, ERR_CLOSED, "the end");
     link_server_close(&m->server, on_server_closed, &closed);
-    mini_run_until(m->loop, is_true, &closed, "the server to close");
+    wait_flag(m->loop, &closed, "the server to close");
     uv_close((uv_handle_t *)&m->hold_timer, NULL);
     uv_run(m->loop, UV_RUN_NOWAIT);
     for (size_t i = 0; i < m->command_count; i++)
@@ -224,27 +217,6 @@ const struct msg_event *mini_event(const struct mini *m, enum msg_event_kind kin
     return NULL;
 }
 
-static void on_deadline(uv_timer_t *timer)
-{
-    *(bool *)timer->data = true;
-}
-
-void mini_run_until(uv_loop_t *loop, bool (*done)(void *arg), void *arg, const char *what)
-{
-    uv_timer_t deadline;
-    bool late = false;
-    assert_int_equal(uv_timer_init(loop, &deadline), 0);
-    deadline.data = &late;
-    uv_update_time(loop);
-    uv_timer_start(&deadline, on_deadline, DEADLINE_MS, 0);
-    while (!late && !done(arg))
-        uv_run(loop, UV_RUN_ONCE);
-    uv_close((uv_handle_t *)&deadline, NULL);
-    uv_run(loop, UV_RUN_NOWAIT);
-    if (late)
-        fail_msg("waited too long for %s", what);
-}
-
 struct count {
     const uint32_t *count;
     uint32_t wanted;
@@ -258,7 +230,7 @@ static bool is_counted(void *arg)
 
 void mini_wait_count(struct mini *m, const uint32_t *count, uint32_t wanted, const char *what)
 {
-    mini_run_until(m->loop, is_counted, &(struct count){count, wanted}, what);
+    wait_until(m->loop, is_counted, &(struct count){count, wanted}, what);
 }
 
 struct msg_host mini_host(void)

@@ -5,6 +5,7 @@
  * hands out commands and keeps events, without jobs or a store. Owned by the test; on its loop.
  */
 #include "proto/link/link.h"
+#include "tests/support/wait.h"
 
 struct mini_event {
     uint64_t incarnation;
@@ -57,9 +58,7 @@ const struct msg_event *mini_answer(const struct mini *m, uint64_t number);
 /* The first event of this kind, or NULL. */
 const struct msg_event *mini_event(const struct mini *m, enum msg_event_kind kind);
 
-/* Runs the loop until `done(arg)`; fails the test after 20 s. */
-void mini_run_until(uv_loop_t *loop, bool (*done)(void *arg), void *arg, const char *what);
-/* The same, until a count of it (hellos, polls, ...) is at least `wanted`. */
+/* Until a count of it (hellos, polls, ...) is at least `wanted`. */
 void mini_wait_count(struct mini *m, const uint32_t *count, uint32_t wanted, const char *what);
 
 /* The least that an agent can say about its host. Texts are static: not to be finied. */

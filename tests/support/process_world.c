@@ -78,14 +78,6 @@ static void on_lost(void *arg, const char *why)
     close_if_wanted(w);
 }
 
-static void on_deadline(uv_timer_t *timer)
-{
-    char alive[1024];
-    (void)timer;
-    fail_msg("nothing happened for %d ms; below us live: %s", WORLD_DEADLINE_MS,
-             cull_describe(alive, sizeof alive));
-}
-
 /* ---- life ----------------------------------------------------------------------------------------- */
 
 void world_init(struct world *w, const struct world_options *options)
@@ -101,8 +93,6 @@ void world_init(struct world *w, const struct world_options *options)
         buf_init(&w->procs[i].text, (size_t)64 * 1024 * 1024);
     }
     assert_int_equal(uv_loop_init(&w->loop), 0);
-    assert_int_equal(uv_timer_init(&w->loop, &w->deadline), 0);
-    assert_int_equal(uv_timer_start(&w->deadline, on_deadline, WORLD_DEADLINE_MS, 0), 0);
     struct process_set_options set = {
         .loop = &w->loop,
         .job = "job/1 of test",
@@ -144,7 +134,6 @@ void world_fini(struct world *w)
     world_close(w);
     assert_int_equal(world_survivors(w->mark), 0);
     assert_int_equal(count_leaves(), 0);
-    uv_close((uv_handle_t *)&w->deadline, NULL);
     assert_int_equal(uv_run(&w->loop, UV_RUN_DEFAULT), 0);
     assert_int_equal(uv_loop_close(&w->loop), 0);
     for (size_t i = 0; i < WORLD_PROCS; i++)
@@ -152,23 +141,23 @@ void world_fini(struct world *w)
     scratch_fini(&w->scratch);
 }
 
-static void restart_deadline(struct world *w)
+static void turn(struct world *w, uint64_t limit_ns)
 {
-    assert_int_equal(uv_timer_start(&w->deadline, on_deadline, WORLD_DEADLINE_MS, 0), 0);
+    char alive[1024];
+    if (!wait_turn(&w->loop, limit_ns))
+        fail_msg("waited too long; below us live: %s", cull_describe(alive, sizeof alive));
 }
 
 void world_wait(struct world *w, const bool *flag)
 {
-    restart_deadline(w);
-    while (!*flag)
-        (void)uv_run(&w->loop, UV_RUN_ONCE);
+    for (uint64_t limit_ns = wait_limit(); !*flag;)
+        turn(w, limit_ns);
 }
 
 void world_wait_count(struct world *w, const unsigned *count, unsigned wanted)
 {
-    restart_deadline(w);
-    while (*count < wanted)
-        (void)uv_run(&w->loop, UV_RUN_ONCE);
+    for (uint64_t limit_ns = wait_limit(); *count < wanted;)
+        turn(w, limit_ns);
 }
 
 /* ---- starting ------------------------------------------------------------------------------------- */
@@ -271,7 +260,7 @@ void world_wait_nobody(const char *mark)
         struct pollfd end = {.fd = pidfd_open(first, 0), .events = POLLIN};
         if (end.fd < 0)
             continue;
-        int rc = poll(&end, 1, WORLD_DEADLINE_MS);
+        int rc = poll(&end, 1, (int)(WAIT_NS / NS_PER_MS));
         close(end.fd);
         assert_int_equal(rc, 1);
     }

@@ -3,14 +3,14 @@
 /*
  * A process set with real children for tests: a loop, a directory for logs, what the callbacks said, and a
  * mark in the environment of everything that is started, by which survivors are found wherever they went.
- * Owned by the test; its only thread. Waits end with a failed assertion after WORLD_DEADLINE_MS.
+ * Owned by the test; its only thread. Waits end with a failed assertion after WAIT_NS.
  */
 #include "agent/process/process.h"
 #include "common/buf.h"
 #include "tests/support/scratch.h"
+#include "tests/support/wait.h"
 
-#define WORLD_DEADLINE_MS 60000
-#define WORLD_PROCS       80u
+#define WORLD_PROCS 80u
 
 struct world_proc {
     struct world *world;
@@ -27,7 +27,6 @@ struct world_proc {
 
 struct world {
     uv_loop_t loop;
-    uv_timer_t deadline;
     struct process_set *set;
     struct scratch scratch;
     char mark[64]; /* "WORLD_MARK=..." */

@@ -29,11 +29,10 @@ static void on_closed(void *arg)
     s->closed = true;
 }
 
-static void on_deadline(uv_timer_t *timer)
+static void turn(struct stand *s)
 {
-    (void)timer;
-    fprintf(stderr, "nothing happened for %u ms\n", STAND_DEADLINE_MS);
-    _exit(1); /* a test cannot be left from inside the loop */
+    if (!wait_turn(&s->loop, s->limit_ns))
+        fail_msg("the test takes too long");
 }
 
 void stand_open(struct stand *s, bool workspace)
@@ -57,7 +56,7 @@ void stand_close(struct stand *s)
 {
     task_close(&s->task, on_closed, s);
     while (!s->closed)
-        uv_run(&s->loop, UV_RUN_ONCE);
+        turn(s);
 }
 
 int stand_set_up(void **state)
@@ -65,9 +64,7 @@ int stand_set_up(void **state)
     struct stand *s = mem_zalloc(1, sizeof *s);
     const char *bin = getenv("SPLITBENCH_BIN");
     must(uv_loop_init(&s->loop) == 0);
-    uv_timer_init(&s->loop, &s->deadline);
-    uv_timer_start(&s->deadline, on_deadline, STAND_DEADLINE_MS, 0);
-    uv_unref((uv_handle_t *)&s->deadline);
+    s->limit_ns = wait_limit();
     scratch_init(&s->scratch);
     char *program = mem_printf("%s/splitbench-load", bin != NULL ? bin : "build/bin");
     s->load_program = realpath(program, NULL);
@@ -83,7 +80,6 @@ int stand_tear_down(void **state)
     struct stand *s = *state;
     if (s->task != NULL)
         stand_close(s);
-    uv_close((uv_handle_t *)&s->deadline, NULL);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     must(uv_loop_close(&s->loop) == 0);
     for (size_t i = 0; i < s->count; i++)
@@ -115,7 +111,7 @@ const struct msg_event *stand_answer(const struct stand *s, uint64_t number)
 const struct msg_event *stand_wait_answer(struct stand *s, uint64_t number)
 {
     while (stand_answer(s, number) == NULL)
-        uv_run(&s->loop, UV_RUN_ONCE);
+        turn(s);
     return stand_answer(s, number);
 }
 
@@ -125,7 +121,7 @@ const struct msg_event *stand_wait_unasked(struct stand *s, enum msg_event_kind 
         for (size_t i = 0; i < s->count; i++)
             if (s->events[i].answers == 0 && s->events[i].kind == kind)
                 return &s->events[i];
-        uv_run(&s->loop, UV_RUN_ONCE);
+        turn(s);
     }
 }
 

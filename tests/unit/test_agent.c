@@ -72,7 +72,7 @@ static void close_agent(struct fixture *f)
     mini_settle(&f->controller);
     agent_close(&f->agent, on_closed, f);
     assert_null(f->agent);
-    mini_run_until(&f->loop, is_closed, f, "the agent to close");
+    wait_until(&f->loop, is_closed, f, "the agent to close");
 }
 
 static int tear_down(void **state)
@@ -96,7 +96,7 @@ static bool is_answered(void *arg)
 static const struct msg_event *wait_answer(struct fixture *f, uint64_t number)
 {
     f->wanted = number;
-    mini_run_until(&f->loop, is_answered, f, "an answer");
+    wait_until(&f->loop, is_answered, f, "an answer");
     return mini_answer(&f->controller, number);
 }
 
@@ -187,12 +187,12 @@ static void test_lapse(void **state)
     f->controller.poll_ns = NS_PER_S / 10;
     expect(f, "a", MSG_COMMAND_JOB_OPEN, ERR_OK);
     f->controller.mute_polls = true;
-    mini_run_until(&f->loop, is_unasked, f, "the news that the lease ran out");
+    wait_until(&f->loop, is_unasked, f, "the news that the lease ran out");
     const struct msg_event *e = mini_answer(&f->controller, 0);
     assert_int_equal(e->code, ERR_TIMEOUT);
     assert_string_equal(e->job, "a");
     assert_non_null(strstr(e->text, "500 ms"));
-    mini_run_until(&f->loop, is_free, f, "the host to be free");
+    wait_until(&f->loop, is_free, f, "the host to be free");
 }
 
 /* Renewed again and again, a job outlives many leases. */
@@ -283,7 +283,7 @@ static void test_lapse_ends_the_processes(void **state)
     expect(f, "a", MSG_COMMAND_JOB_OPEN, ERR_OK);
     uint32_t pid = start_sleeper(f)->u.started.pid;
     f->controller.mute_polls = true;
-    mini_run_until(&f->loop, is_free, f, "the host to be free");
+    wait_until(&f->loop, is_free, f, "the host to be free");
     assert_false(is_alive(pid));
 }
 

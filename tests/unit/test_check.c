@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/support/scripted_server.h"
+#include "tests/support/wait.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,8 +72,8 @@ static struct outcome run(struct msg_check *check, const struct script *script, 
     struct check *c = NULL;
     struct err_detail d;
     must(check_start(&loop, check, on_checked, &o, &c, &d) == ERR_OK);
-    while (o.calls == 0)
-        uv_run(&loop, UV_RUN_ONCE);
+    for (uint64_t limit_ns = wait_limit(); o.calls == 0;)
+        assert_true(wait_turn(&loop, limit_ns));
     if (requests != NULL)
         *requests = mem_strdup(scripted_server_requests(server));
     scripted_server_free(server);
@@ -257,8 +258,8 @@ static void test_cancel(void **state)
     struct outcome o = {0};
     struct check *c = NULL;
     assert_int_equal(check_start(&loop, &check, on_checked, &o, &c, NULL), ERR_OK);
-    while (scripted_server_requests(server)[0] == '\0')
-        uv_run(&loop, UV_RUN_ONCE);
+    for (uint64_t limit_ns = wait_limit(); scripted_server_requests(server)[0] == '\0';)
+        assert_true(wait_turn(&loop, limit_ns));
     check_cancel(c);
     scripted_server_free(server);
     uv_run(&loop, UV_RUN_DEFAULT);

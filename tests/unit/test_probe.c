@@ -3,6 +3,7 @@
 #include "agent/probe/port.h"
 #include "common/clock.h"
 #include "tests/support/scripted_server.h"
+#include "tests/support/wait.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -105,8 +106,8 @@ static void expect_http(const char *answer, bool close_after, uint64_t timeout_n
     struct scripted_server *server = scripted_server_new(&loop, &script);
     struct outcome o = {0};
     start(&loop, MSG_READY_HTTP, scripted_server_port(server), timeout_ns, &o);
-    while (o.calls == 0)
-        uv_run(&loop, UV_RUN_ONCE);
+    for (uint64_t limit_ns = wait_limit(); o.calls == 0;)
+        assert_true(wait_turn(&loop, limit_ns));
     scripted_server_free(server);
     uv_run(&loop, UV_RUN_DEFAULT);
     must(uv_loop_close(&loop) == 0);

@@ -313,7 +313,7 @@ static void start_victim(struct victim *v, const struct world_options *options)
 static void wait_supervisor(struct victim *v)
 {
     struct pollfd end = {.fd = v->supervisor_fd, .events = POLLIN};
-    assert_int_equal(poll(&end, 1, WORLD_DEADLINE_MS), 1);
+    assert_int_equal(poll(&end, 1, (int)(WAIT_NS / NS_PER_MS)), 1);
     close(v->supervisor_fd);
 }
 
@@ -398,7 +398,7 @@ static void test_agent_and_supervisor_killed(void **state)
     assert_int_equal(kill(v.pid, SIGKILL), 0);
     assert_int_equal(kill(v.supervisor, SIGKILL), 0);
     struct pollfd end = {.fd = tree_fd, .events = POLLIN};
-    assert_int_equal(poll(&end, 1, WORLD_DEADLINE_MS), 1);
+    assert_int_equal(poll(&end, 1, (int)(WAIT_NS / NS_PER_MS)), 1);
     close(tree_fd);
     wait_supervisor(&v);
     end_victim(&v);

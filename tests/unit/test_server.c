@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "common/sha256.h"
 #include "tests/support/scratch.h"
+#include "tests/support/wait.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,15 +54,6 @@ static void on_down(void *arg, enum err e, const char *why, bool final)
     ((struct fixture *)arg)->up = false;
 }
 
-static void run_until(struct fixture *f, const bool *flag)
-{
-    uint64_t deadline = clock_now_ns() + LIMIT_NS;
-    while (!*flag) {
-        assert_true(clock_now_ns() < deadline);
-        (void)uv_run(&f->loop, UV_RUN_ONCE);
-    }
-}
-
 static void start_server(struct fixture *f)
 {
     struct err_detail d;
@@ -93,7 +85,7 @@ static void dial(struct fixture *f)
                                           .handlers = {.arg = f, .on_up = on_up, .on_down = on_down}},
             &hello, &f->client, &d),
         ERR_OK);
-    run_until(f, &f->up);
+    wait_flag(&f->loop, &f->up, "a session");
 }
 
 static void on_closed(void *arg)
@@ -105,7 +97,7 @@ static void hang_up(struct fixture *f)
 {
     f->closed = false;
     link_client_close(&f->client, on_closed, f);
-    run_until(f, &f->closed);
+    wait_flag(&f->loop, &f->closed, "the end");
     f->up = false;
 }
 
@@ -113,7 +105,7 @@ static void stop_server(struct fixture *f)
 {
     f->closed = false;
     server_close(&f->server, "stopped by the test", on_closed, f);
-    run_until(f, &f->closed);
+    wait_flag(&f->loop, &f->closed, "the end");
 }
 
 static int setup(void **state)
@@ -161,7 +153,7 @@ static enum err call(struct fixture *f, const struct msg *m)
 {
     f->answered = false;
     assert_int_equal(link_client_call(f->client, m, LIMIT_NS, on_reply, f), ERR_OK);
-    run_until(f, &f->answered);
+    wait_flag(&f->loop, &f->answered, "an answer");
     return f->err;
 }
 

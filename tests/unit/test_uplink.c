@@ -82,7 +82,7 @@ static void close_uplink(struct fixture *f)
     mini_settle(&f->controller);
     uplink_close(&f->uplink, on_uplink_closed, f);
     assert_null(f->uplink);
-    mini_run_until(&f->loop, is_closed, f, "the uplink to close");
+    wait_until(&f->loop, is_closed, f, "the uplink to close");
 }
 
 static int set_up(void **state)
@@ -167,7 +167,7 @@ static void test_commands_once_in_order_and_acked(void **state)
     mini_send_simple(c, 2, job_name, MSG_COMMAND_JOB_CLOSE);
     mini_send_simple(c, 3, job_name, MSG_COMMAND_JOB_CLOSE);
     open_uplink(f);
-    mini_run_until(&f->loop, has_acked_three, f, "the acknowledgement");
+    wait_until(&f->loop, has_acked_three, f, "the acknowledgement");
     assert_int_equal(f->delivered_count, 3);
     for (size_t i = 0; i < 3; i++)
         assert_true(f->delivered[i] == i + 1);
@@ -180,7 +180,7 @@ static void test_a_gap_is_not_skipped(void **state)
     mini_send_simple(&f->controller, 1, job_name, MSG_COMMAND_JOB_CLOSE);
     mini_send_simple(&f->controller, 3, job_name, MSG_COMMAND_JOB_CLOSE);
     open_uplink(f);
-    mini_run_until(&f->loop, has_three_renewals, f, "three answers");
+    wait_until(&f->loop, has_three_renewals, f, "three answers");
     assert_int_equal(f->delivered_count, 1);
     assert_true(f->controller.acked_command == 1);
 }
@@ -191,13 +191,13 @@ static void test_numbers_start_again_with_a_new_controller(void **state)
     for (uint64_t n = 1; n <= 3; n++)
         mini_send_simple(&f->controller, n, job_name, MSG_COMMAND_JOB_CLOSE);
     open_uplink(f);
-    mini_run_until(&f->loop, has_acked_three, f, "the acknowledgement");
+    wait_until(&f->loop, has_acked_three, f, "the acknowledgement");
     mini_fini(&f->controller);
     mini_init(&f->controller, &f->loop, f->address);
     f->controller.incarnation = 2;
     for (uint64_t n = 1; n <= 3; n++)
         mini_send_simple(&f->controller, n, job_name, MSG_COMMAND_JOB_CLOSE);
-    mini_run_until(&f->loop, has_acked_three, f, "the acknowledgement");
+    wait_until(&f->loop, has_acked_three, f, "the acknowledgement");
     assert_int_equal(f->delivered_count, 6);
     assert_true(f->delivered[3] == 1);
 }
@@ -207,13 +207,13 @@ static void test_events_are_sent_again_until_acked(void **state)
     struct fixture *f = *state;
     f->controller.mute_pushes = true; /* takes them, drops the line */
     open_uplink(f);
-    mini_run_until(&f->loop, has_peer, f, "a session");
+    wait_until(&f->loop, has_peer, f, "a session");
     emit_exited(f, 1);
     emit_exited(f, 2);
     mini_wait_count(&f->controller, &f->controller.hellos, 2, "the second session");
     assert_false(uplink_is_idle(f->uplink));
     f->controller.mute_pushes = false;
-    mini_run_until(&f->loop, is_idle, f, "the acknowledgement");
+    wait_until(&f->loop, is_idle, f, "the acknowledgement");
     size_t first = 0;
     size_t second = 0;
     for (size_t i = 0; i < f->controller.event_count; i++) {
@@ -235,7 +235,7 @@ static void test_welcome_says_what_is_stored(void **state)
     emit_exited(f, 1);
     emit_exited(f, 2);
     emit_exited(f, 3);
-    mini_run_until(&f->loop, is_idle, f, "the acknowledgement");
+    wait_until(&f->loop, is_idle, f, "the acknowledgement");
     assert_int_equal(f->controller.event_count, 1);
     assert_true(f->controller.events[0].event.number == 3);
 }
@@ -252,7 +252,7 @@ static void test_results_of_an_earlier_agent_come_late(void **state)
     f->controller.refuse_hello = ERR_OK;
     open_uplink(f);
     assert_true(uplink_incarnation(f->uplink) != earlier);
-    mini_run_until(&f->loop, is_idle, f, "the acknowledgement");
+    wait_until(&f->loop, is_idle, f, "the acknowledgement");
     assert_int_equal(f->controller.event_count, 1);
     assert_true(f->controller.events[0].incarnation == earlier);
     assert_true(f->controller.events[0].event.number == 1);
@@ -265,26 +265,26 @@ static void test_batches_in_a_window(void **state)
 {
     struct fixture *f = *state;
     open_uplink(f);
-    mini_run_until(&f->loop, has_peer, f, "a session");
+    wait_until(&f->loop, has_peer, f, "a session");
     uint64_t began = clock_now_ns();
     emit_progress(f, MSG_PROGRESS_WINDOW_START);
-    mini_run_until(&f->loop, is_idle, f, "the window's start to be sent at once");
+    wait_until(&f->loop, is_idle, f, "the window's start to be sent at once");
     uint32_t before = f->controller.pushes;
     for (int i = 0; i < 20; i++) {
         emit_progress(f, MSG_PROGRESS_TICK);
         uv_run(&f->loop, UV_RUN_NOWAIT);
     }
     emit_progress(f, MSG_PROGRESS_WINDOW_END);
-    mini_run_until(&f->loop, is_idle, f, "the window's end to be sent at once");
+    wait_until(&f->loop, is_idle, f, "the window's end to be sent at once");
     uint64_t seconds = (clock_now_ns() - began) / NS_PER_S;
     assert_true(f->controller.pushes - before <= 1 + seconds);
     assert_int_equal(f->controller.event_count, 22);
     /* After the window nothing waits: two events, a push each. */
     before = f->controller.pushes;
     emit_exited(f, 1);
-    mini_run_until(&f->loop, is_idle, f, "a push");
+    wait_until(&f->loop, is_idle, f, "a push");
     emit_exited(f, 2);
-    mini_run_until(&f->loop, is_idle, f, "a push");
+    wait_until(&f->loop, is_idle, f, "a push");
     assert_int_equal(f->controller.pushes - before, 2);
 }
 
@@ -292,11 +292,11 @@ static void test_a_waiting_batch_goes_without_more_events(void **state)
 {
     struct fixture *f = *state;
     open_uplink(f);
-    mini_run_until(&f->loop, has_peer, f, "a session");
+    wait_until(&f->loop, has_peer, f, "a session");
     emit_progress(f, MSG_PROGRESS_WINDOW_START);
-    mini_run_until(&f->loop, is_idle, f, "the start");
+    wait_until(&f->loop, is_idle, f, "the start");
     emit_progress(f, MSG_PROGRESS_TICK);
-    mini_run_until(&f->loop, is_idle, f, "the tick");
+    wait_until(&f->loop, is_idle, f, "the tick");
     assert_int_equal(f->controller.event_count, 2);
 }
 
@@ -317,7 +317,7 @@ static void test_refused_for_good(void **state)
     struct fixture *f = *state;
     f->controller.refuse_hello = ERR_DENIED;
     open_uplink(f);
-    mini_run_until(&f->loop, is_final, f, "the refusal");
+    wait_until(&f->loop, is_final, f, "the refusal");
     assert_int_equal(f->final, ERR_DENIED);
 }
 
