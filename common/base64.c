@@ -38,7 +38,8 @@ size_t base64url_encode(const void *data, size_t len, char *out)
     return n;
 }
 
-/* Letters without padding: six bits each, the first eight of a group whole with its second letter. */
+/* The letters before any padding. Each brings six bits; from the second letter of four on, each letter
+ * completes a byte. */
 static bool decode(const char *letters, const char *text, size_t chars, uint8_t *out, size_t *len)
 {
     if (chars % 4 == 1)

@@ -74,15 +74,17 @@ uint64_t blobs_have(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t 
 {
     struct name whole = whole_name(hash);
     if (size_of(b, whole.text) == (int64_t)size_bytes) {
-        utimensat(b->dir_fd, whole.text, NULL,
-                  AT_SYMLINK_NOFOLLOW); /* only the order of removal hangs on it */
+        /* Where this fails, the blob counts as older than it is, and is removed earlier than others: no harm.
+         */
+        utimensat(b->dir_fd, whole.text, NULL, AT_SYMLINK_NOFOLLOW);
         return size_bytes;
     }
     int64_t have = size_of(b, part_name(hash).text);
     return have > 0 && (uint64_t)have < size_bytes ? (uint64_t)have : 0;
 }
 
-/* The last byte is here: checks the whole, makes it last, gives it its name. */
+/* After the last byte has come: compares the hash, brings the bytes to the disk, and drops ".part" from the
+ * name. */
 static enum err complete(struct blobs *b, int fd, const uint8_t hash[SHA256_BYTES], struct err_detail *d)
 {
     struct name part = part_name(hash);

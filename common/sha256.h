@@ -27,8 +27,8 @@ void sha256_fini(struct sha256 *s); /* safe on a zeroed struct and twice */
 void sha256_add(struct sha256 *s, const void *data, size_t len);
 /* Ends the sum; sha256_restart comes before the next byte. */
 void sha256_end(struct sha256 *s, uint8_t out[SHA256_BYTES]);
-/* Begins the next sum, whether the last one was ended or not. What it costs inside depends on OpenSSL:
- * counted with malloc's hooks, one small block is changed for another on Debian 12's, none on Debian 13's. */
+/* Begins the next sum, whether the last one was ended or not. With Debian 12's OpenSSL this frees one small
+ * block and allocates another, with Debian 13's neither: tests/unit/test_sha256.c counts them. */
 void sha256_restart(struct sha256 *s);
 
 void sha256_of(const void *data, size_t len, uint8_t out[SHA256_BYTES]);

@@ -14,7 +14,8 @@
 #include <sys/random.h>
 
 #define SESSION_CONTEXT "splitbench-session-1"
-/* What a certificate is signed with withstands 2^112 tries at least; ours need 2^128. */
+/* In the levels of SSL_CTX_set_security_level(3): what takes at least 2^112 tries to break. Our keys take
+ * 2^128. */
 #define SECURITY_LEVEL 2
 
 void identity_random(void *out, size_t len)
@@ -73,7 +74,8 @@ enum err identity_fingerprint(const char *ca_pem, uint8_t out[MSG_HASH_BYTES], s
 
 /* ---- checking a certificate ---------------------------------------------------------------------------- */
 
-/* One attribute of the subject; twice the same, one of another kind of text, or too long, is refused. */
+/* One attribute of the subject. Refused: one that stands there twice, is neither UTF-8 nor plain text, is
+ * empty, or does not fit `size`. */
 static enum err subject_part(const X509 *cert, int nid, char *out, size_t size, struct err_detail *d)
 {
     const X509_NAME *subject = X509_get_subject_name(cert);
@@ -93,7 +95,8 @@ static enum err subject_part(const X509 *cert, int nid, char *out, size_t size, 
     return ERR_OK;
 }
 
-/* The serial as its bytes stand in the certificate, a leading zero with them: the store knows it so. */
+/* The serial in hexadecimal, byte for byte as in the certificate, with a zero byte in front where DER has
+ * one: so it is written in the store's list of revoked certificates. */
 static enum err read_serial(const X509 *cert, char *out, size_t size, struct err_detail *d)
 {
     unsigned char *der = NULL;

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The directory of an identity: made, read, written, and the CA's signature given with what lies in it. */
+/* The directory in which an identity lies: making, reading and writing its files, and signing requests with
+ * the CA's key that is among them. */
 
 #define YEAR_NS        (UINT64_C(365) * 24 * 3600 * NS_PER_S)
 #define CA_LIFE_NS     (20 * YEAR_NS)

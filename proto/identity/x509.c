@@ -10,7 +10,7 @@
 
 /* Reading: from PEM to objects of OpenSSL. proto/identity/x509_issue.c makes them. */
 
-/* In OpenSSL's words: of what waits in its queue the oldest is the cause. */
+/* What OpenSSL says of a failure. It queues an error at each level that gives up; the oldest is the cause. */
 static const char *reason(void)
 {
     const char *why = ERR_reason_error_string(ERR_peek_error());
@@ -63,7 +63,7 @@ static enum err block_read(struct block *b, const char *pem, const char *label, 
                            const char *what, struct err_detail *d)
 {
     *b = (struct block){0};
-    ERR_clear_error(); /* what is found there from now on is ours */
+    ERR_clear_error(); /* what others left there; from here on an error in the queue is this block's */
     size_t len = strlen(pem);
     if (len > MSG_PEM_BYTES_MAX)
         return err_set(d, ERR_INVALID, "the %s has more than %u characters", what, MSG_PEM_BYTES_MAX);

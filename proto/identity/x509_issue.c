@@ -38,7 +38,8 @@ static const struct extension extensions[][6] = {
                          {NID_ext_key_usage, "critical,clientAuth"}},
 };
 
-/* As it is: what is asked for by the kind of text alone has at most 64 characters, half of a name of ours. */
+/* V_ASN1_UTF8STRING is taken as it is. One of OpenSSL's MBSTRING types would go through its table of strings,
+ * which allows a name 64 characters; ours have up to LIMIT_NAME_BYTES. */
 static bool add_part(X509_NAME *subject, int nid, const char *text)
 {
     return X509_NAME_add_entry_by_NID(subject, nid, V_ASN1_UTF8STRING, (const unsigned char *)text, -1, -1,

@@ -7,13 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NNG_FAULT_DIAL_NEVER_ENDS: no dial is cancelled that is younger, and one that does not end then is left. */
+/* NNG_FAULT_DIAL_NEVER_ENDS: a dial is not cancelled before it is so old; one that has not ended CANCEL_MS
+ * after that is abandoned with its thread. */
 #define CANCEL_AFTER_NS (50 * NS_PER_MS)
 #define CANCEL_MS       5000u
 
 /* ---- on nng's threads ---------------------------------------------------------------------------------- */
 
-/* Dialling again is ours; nng would, and leave behind what it is in the middle of when the socket closes. */
+/* nng would dial again by itself, and would leak that dial if the socket closed in the middle of it. Dialling
+ * again is link_client.c's business, so the dialer goes with its first connection. */
 static void on_pipe_gone(nng_pipe pipe, nng_pipe_ev ev, void *arg)
 {
     (void)pipe;

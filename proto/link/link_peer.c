@@ -30,7 +30,7 @@ void link_peer_drop(struct link_peer *peer, const char *why)
     close_connection(peer);
 }
 
-/* Its own fault: for the log, and the connection goes. */
+/* The peer broke a rule: it is reported for the log, and its connection closed without an answer. */
 static void refuse_connection(struct link_peer *peer, const char *why)
 {
     const struct link_server *s = peer->server;
@@ -84,7 +84,8 @@ static void take_request(struct link_request *r)
     peer->request_count--;
 }
 
-/* `m` is one of ours or borrowed: only its envelope is set, on a flat copy. */
+/* `m` may be borrowed and stays as it is: session and serial are set in a copy that shares what it points to.
+ */
 static enum err send_answer(struct link_peer *peer, const struct link_request *r, const struct msg *m,
                             struct err_detail *d)
 {
@@ -170,7 +171,7 @@ static void welcome(struct link_peer *peer, const struct link_request *r)
     struct err_detail d = {.text = ""};
     struct msg m;
     msg_init(&m, MSG_WELCOME);
-    peer->announced = true; /* on_hello may drop it */
+    peer->announced = true; /* before the call: on_hello may drop the peer, and on_gone must follow then */
     enum err e = s->handlers.on_hello(s->handlers.arg, peer, &peer->hello.u.hello, &m.u.welcome, &d);
     if (e != ERR_OK) {
         peer->announced = false;
@@ -268,7 +269,7 @@ static void hear_ca_ask(struct link_peer *peer, const struct link_request *r)
     msg_fini(&m);
 }
 
-/* Takes the frame into the handlers' hands: they answer it, now or later. */
+/* Gives the request to the handlers, who answer it now or later. */
 static void hear_request(struct link_peer *peer, const struct link_request *r, const struct msg *m)
 {
     const struct link_server_handlers *h = &peer->server->handlers;

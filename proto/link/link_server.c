@@ -131,7 +131,7 @@ static void on_tick(uv_timer_t *timer)
     bool waiting = false;
     for (size_t i = 0; i < LINK_PEER_BUCKETS; i++)
         for (struct link_peer *p = s->buckets[i], *next; p != NULL; p = next) {
-            next = p->next; /* nothing is freed by this: a closed pipe comes back as a note */
+            next = p->next; /* no peer is freed here: the end of a pipe that is closed comes as a NOTE_GONE */
             link_peer_check_deadline(p, now);
             waiting = waiting || p->deadline_ns != 0;
         }
@@ -243,11 +243,12 @@ static void raise_descriptor_limit(void)
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= LINK_DESCRIPTORS)
         return;
     limit.rlim_cur = limit.rlim_max < LINK_DESCRIPTORS ? limit.rlim_max : LINK_DESCRIPTORS;
-    (void)setrlimit(RLIMIT_NOFILE, &limit); /* then it stays as it was: fewer strangers are let wait */
+    /* Where it fails, fewer connections fit: no reason not to serve. */
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* nng removes a socket file on which nobody accepts, though its owner may be about to, and listens in its
- * place. So the right to it is a lock beside it. */
+/* Where a socket file is in the way and nobody accepts there, nng removes it, even when its owner is a
+ * controller that is just starting. So whoever listens first holds a lock beside the file. */
 static enum err lock_path(struct link_bound *b, const char *path, struct err_detail *d)
 {
     char name[256];
@@ -309,10 +310,10 @@ static void free_server(struct link_server *s)
 }
 
 #if NNG_FAULT_ABORT_IS_EARLY
-/* A message is put into the queue by the thread that received it, and that one nng waits for before it frees
- * the pipe. Where the queue is full, the thread that asks for the next message ends the waiting of a pipe
- * that may be closed meanwhile. One place for each connection there can be: only who sends more than is heard
- * can fill it. */
+/* With room in the queue, the thread that received a message puts it there, and nng waits for that thread
+ * before it frees the pipe. Without room the pipe waits, and the thread that takes the next message ends that
+ * waiting, while the pipe may be closed and freed by a third: that is the fault. So the queue has a place for
+ * each connection there can be, and only peers that send faster than they are heard can fill it. */
 static int queue_messages(nng_socket socket)
 {
     return nng_socket_set_int(socket, NNG_OPT_RECVBUF, LIMIT_PEERS);
@@ -374,7 +375,8 @@ enum err link_server_new(const struct link_server_options *options, struct link_
     for (size_t i = 0; i < s->bound_count && e == ERR_OK; i++)
         e = listen_on(s, &s->bound[i], options->addresses[i], d);
     if (e != ERR_OK) {
-        link_server_close(&s, NULL, NULL); /* what runs on the loop goes with it */
+        /* Timers and mailbox are on the loop already, and need its turns to end. */
+        link_server_close(&s, NULL, NULL);
         return e;
     }
     if (s->guard.port_count != 0)

@@ -23,7 +23,7 @@ size_t mailbox_post(struct mailbox *b, struct mailbox_node *node)
     if (!b->closed) {
         *b->tail = node;
         b->tail = &node->next;
-        /* Within the lock: once it is given up the loop may take the node, close the mailbox and free it. */
+        /* Still under the lock: after it the loop may take the node, close the mailbox and free both. */
         uv_async_send(&b->wake);
     }
     uv_mutex_unlock(&b->lock);

@@ -10,7 +10,7 @@ struct arena_block {
     _Alignas(max_align_t) unsigned char data[];
 };
 
-/* A block costs its header too: a million empty strings must not be free. */
+/* The header of a block is counted as well: else a million empty strings would cost nothing of the budget. */
 void *arena_alloc(struct arena *a, size_t size)
 {
     if (size > a->left_bytes || a->left_bytes - size < sizeof(struct arena_block)) {

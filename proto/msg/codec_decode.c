@@ -248,7 +248,7 @@ static enum err check_version(const Splitbench__V1__Frame *frame, struct msg *ou
     out->session = frame->session;
     out->serial = frame->serial;
     out->u.hello.protocol = frame->version;
-    return ERR_NOT_NOW; /* done: nothing more of it can be relied on */
+    return ERR_NOT_NOW; /* the caller stops here: other fields of another version may mean something else */
 }
 
 enum err codec_decode(const void *data, size_t len, struct msg *out, struct err_detail *d)
