@@ -72,6 +72,7 @@ class Lab:
         self.root = os.path.realpath("build-mutants")
         self.tree = os.path.join(self.root, "tree")
         self.copy_tree()
+        os.chdir(self.tree)  # from here on nobody reads the checkout, which may change
         self.cgroup = own_cgroup() and f"{own_cgroup()}/mutants-{os.getpid()}"
         self.builds = [f"build-{i}" for i in range(jobs)]
         for build in self.builds:
@@ -257,7 +258,7 @@ def pick(lab, files, n, seed):
 
 def told(change):
     path, offset, old, new = change
-    text = read(os.path.join("build-mutants/tree", path))
+    text = read(path)
     line = text.count("\n", 0, offset) + 1
     return f"{path}:{line}: '{old}' -> '{new}'  in: {text.splitlines()[line - 1].strip()}"
 
@@ -271,9 +272,9 @@ def main():
     ask.add_argument("files", nargs="*")
     asked = ask.parse_args()
 
+    lab = Lab(asked.jobs)
     files = asked.files or sorted(p for d in PRODUCT for p in glob.glob(f"{d}/**/*.c", recursive=True))
     scripts = sorted(os.path.basename(p)[:-3] for p in glob.glob("tests/e2e/*.sh")) if asked.e2e else []
-    lab = Lab(asked.jobs)
     lab.time_tests([s for s in scripts if s not in NOT_THE_PRODUCT])
     picked = pick(lab, files, asked.n, asked.seed)
     if not picked:
