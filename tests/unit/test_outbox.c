@@ -1,7 +1,9 @@
 /* The outbox: numbers, order, batches, what survives a restart, and what happens when nothing has room. */
 #include "agent/uplink/outbox.h"
+#include "agent/uplink/spool.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "proto/msg/codec.h"
 #include "tests/support/scratch.h"
 
 #include <dirent.h>
@@ -231,6 +233,47 @@ static void test_a_result_the_disk_lost_does_not_block(void **state)
     outbox_free(box);
 }
 
+/* A record of the spool that is a message, but not a push of one event: as a damaged one, it is passed over.
+ */
+static void test_a_record_that_is_no_event_does_not_block(void **state)
+{
+    struct msg_event two[] = {{.number = 1, .answers = 1, .job = job_name, .kind = MSG_EVENT_DONE},
+                              {.number = 2, .answers = 2, .job = job_name, .kind = MSG_EVENT_DONE}};
+    const struct {
+        enum msg_kind kind;
+        size_t events;
+    } records[] = {{MSG_PUSH, 0}, {MSG_PUSH, 2}, {MSG_CA_ASK, 0}};
+    struct spool *spool = NULL;
+    assert_int_equal(
+        spool_new(&(struct spool_options){.dir = scratch_at(*state, "spool"), .bytes_max = LIMIT_SPOOL_BYTES},
+                  &spool, NULL),
+        ERR_OK);
+    for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
+        struct msg m;
+        struct buf bytes;
+        struct err_detail d = {""};
+        msg_init(&m, records[i].kind);
+        if (m.kind == MSG_PUSH) {
+            m.u.push.items = two;
+            m.u.push.count = records[i].events;
+        }
+        buf_init(&bytes, LIMIT_FRAME_BYTES);
+        if (codec_encode(&m, &bytes, &d) != ERR_OK)
+            fail_msg("record %zu: %s", i, d.text);
+        assert_int_equal(spool_append(spool, 6, i + 1, bytes.data, bytes.len, NULL), ERR_OK);
+        buf_fini(&bytes);
+    }
+    spool_free(spool);
+    struct outbox *box = open_box(*state, 7, LIMIT_SPOOL_BYTES);
+    add_exited(box, 9, 100);
+    struct msg_push push;
+    assert_true(outbox_next(box, &push));
+    assert_int_equal(push.count, 1);
+    assert_true(push.items[0].answers == 9);
+    outbox_push_fini(&push);
+    outbox_free(box);
+}
+
 int main(void)
 {
     log_set_level(LOG_ERROR);
@@ -244,6 +287,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_event_that_cannot_be_sent_is_replaced, scratch_set_up,
                                         scratch_tear_down),
         cmocka_unit_test_setup_teardown(test_a_result_the_disk_lost_does_not_block, scratch_set_up,
+                                        scratch_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_record_that_is_no_event_does_not_block, scratch_set_up,
                                         scratch_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
