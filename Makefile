@@ -189,10 +189,12 @@ clean: ## remove build and build-*
 	rm -rf build build-*
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 FORCE:
 .PHONY: all demo test test-unit test-build needs needs-test objects deps check-all check-compilers check-mixed \
         check-mutants fuzz check-layers check-headers check-format check-lint install clean help FORCE
 .DELETE_ON_ERROR:
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+# Of what there is now: what was noted of a source that is gone would stop the build.
+-include $(OBJECTS:.o=.d) $(addsuffix .d,$(UNIT) $(SIM) $(HELPERS))
+-include $(patsubst $(O)/%.o,$(O)/fuzz-obj/%.d,$(OBJECTS)) $(patsubst tests/%.c,$(O)/fuzz-obj/tests/%.d,$(wildcard tests/fuzz/*.c))
