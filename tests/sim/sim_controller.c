@@ -4,6 +4,7 @@
  * often enough ends with every window present exactly once, and every host is free. sim_controller
  * [FIRST_SEED [COUNT]]
  */
+#include "common/blobs.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -163,17 +164,22 @@ static void sim_end(struct sim *s)
 
 /* ---- jobs ---------------------------------------------------------------------------------------- */
 
-static void add_job_of(struct sim *s, const char *id, const char *text)
+static void add_job_from(struct sim *s, const struct msg_submit *m)
 {
     struct err_detail d;
     struct job_spec *spec = NULL;
     struct store_job row;
-    struct msg_submit m = {.job = (char *)(uintptr_t)id, .experiment = (char *)(uintptr_t)text};
-    CHECK(s, job_spec_from_submit(&m, &spec, &d), &d);
+    CHECK(s, job_spec_from_submit(m, &spec, &d), &d);
     CHECK(s, job_spec_store_files(spec, s->scratch.dir, &d), &d);
     job_spec_row(spec, &row);
     CHECK(s, store_add_job(s->store, &row, &d), &d);
     CHECK(s, job_table_add(s->jobs, &spec, &d), &d);
+}
+
+static void add_job_of(struct sim *s, const char *id, const char *text)
+{
+    add_job_from(s,
+                 &(struct msg_submit){.job = (char *)(uintptr_t)id, .experiment = (char *)(uintptr_t)text});
 }
 
 static void add_job(struct sim *s, const char *id)
@@ -509,6 +515,62 @@ static void run_gaps(const char *fresh)
     sim_end(&s);
 }
 
+static const char files_text[] =
+    "{ \"name\": \"files\", \"files\": [\"a\", \"b\"],"
+    "  \"targets\": [ { \"name\": \"a\", \"start\": [\"a\"], \"port\": 8001 } ],"
+    "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": 1,"
+    "                    \"duration\": \"10ms\" } ] }";
+
+static void add_job_with_files(struct sim *s, const char *id)
+{
+    static char names[][2] = {"a", "b"};
+    struct msg_file files[ARRAY_LEN(names)];
+    struct blobs *blobs = NULL;
+    struct err_detail d;
+    CHECK(s, blobs_open(s->dir, UINT64_MAX, &blobs, &d), &d);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        uint64_t have = 0;
+        files[i] = (struct msg_file){.path = names[i], .size_bytes = 5 + i, .mode = 0644};
+        sha256_of("hello!", 5 + i, files[i].hash);
+        CHECK(s, blobs_write(blobs, files[i].hash, 5 + i, 0, "hello!", 5 + i, &have, &d), &d);
+    }
+    blobs_free(blobs);
+    add_job_from(s, &(struct msg_submit){.job = (char *)(uintptr_t)id,
+                                         .experiment = (char *)(uintptr_t)files_text,
+                                         .files = {.items = files, .count = ARRAY_LEN(files)}});
+    expect_ended(s, id, STORE_JOB_DONE, "");
+}
+
+static void expect_line(struct sim *s, const char *id, const char *wanted)
+{
+    struct msg_strings lines = {0};
+    struct err_detail d;
+    bool said = false;
+    CHECK(s, store_get_lines(s->store, id, 0, 100, &lines, &d), &d);
+    for (size_t i = 0; i < lines.count; i++)
+        said = said || strstr(lines.items[i], wanted) != NULL;
+    if (!said)
+        fail(s, "the job did not say", wanted);
+    mem_free_strings(&lines.items, &lines.count);
+}
+
+/* The server's host gets what it lacks of each file, and nothing when it has all. */
+static void run_files(void)
+{
+    struct sim s;
+    sim_start(&s, 1);
+    add_job_with_files(&s, "j");
+    if (fake_world_file_bytes(s.world) != 5 + 6 - 1)
+        fail(&s, "the files", "were not sent, or not what was missing of them");
+    expect_line(&s, "j", "files: 2 of 2 sent to 'server1', 10 bytes");
+    add_job_with_files(&s, "k");
+    if (fake_world_file_bytes(s.world) != 10)
+        fail(&s, "the files", "were sent to a host that has them");
+    expect_line(&s, "k", "files: 2, all at 'server1' already");
+    run_until_free(&s);
+    sim_end(&s);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
@@ -521,6 +583,7 @@ int main(int argc, char **argv)
         run_queue();
         run_full_disk();
         run_turns();
+        run_files();
         run_gaps("round");
         run_gaps("window");
     }

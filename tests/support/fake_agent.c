@@ -395,6 +395,11 @@ unsigned fake_world_shared(const struct fake_world *w)
     return w->shared;
 }
 
+uint64_t fake_world_file_bytes(const struct fake_world *w)
+{
+    return w->file_bytes;
+}
+
 uint64_t fake_world_gap_ns(const struct fake_world *w)
 {
     return w->gap_ns;

@@ -49,6 +49,9 @@ bool fake_world_is_idle(const struct fake_world *w);
 unsigned fake_world_starts(const struct fake_world *w);
 /* LOADs so far that were given a CPU of the very server they load. */
 unsigned fake_world_shared(const struct fake_world *w);
+/* Bytes of files taken so far. A host asks for the files of its first job: the first from its beginning, the
+ * second from its second byte on, and so forth; of later jobs it has them all. */
+uint64_t fake_world_file_bytes(const struct fake_world *w);
 /* The shortest time from the end of a load to the next LOAD of the same server; UINT64_MAX without any. */
 uint64_t fake_world_gap_ns(const struct fake_world *w);
 

@@ -131,6 +131,21 @@ static void sample(struct fake_agent *a, const struct msg_command *c)
     fake_emit(a, &e, c->number, MSG_EVENT_SAMPLED);
 }
 
+static void files(struct fake_agent *a, const struct msg_command *c)
+{
+    struct msg_event e = {0};
+    if (a->world->file_bytes == 0) {
+        e.u.files.count = c->u.files.count;
+        e.u.files.items = mem_zalloc(e.u.files.count, sizeof *e.u.files.items);
+    }
+    for (size_t i = 0; i < e.u.files.count; i++) {
+        memcpy(e.u.files.items[i].hash, c->u.files.items[i].hash, MSG_HASH_BYTES);
+        e.u.files.items[i].have_bytes = i;
+    }
+    fake_emit(a, &e, c->number, MSG_EVENT_FILES);
+    free(e.u.files.items);
+}
+
 void fake_host_handle(struct fake_agent *a, const struct msg_command *c)
 {
     struct msg_event e = {0};
@@ -168,9 +183,14 @@ void fake_host_handle(struct fake_agent *a, const struct msg_command *c)
     case MSG_COMMAND_SAMPLE:
         sample(a, c);
         break;
-    case MSG_COMMAND_JOB_OPEN:
     case MSG_COMMAND_FILES:
+        files(a, c);
+        break;
     case MSG_COMMAND_CHUNK:
+        a->world->file_bytes += c->u.chunk.data.len;
+        emit_done(a, c->number, ERR_OK, NULL);
+        break;
+    case MSG_COMMAND_JOB_OPEN:
     case MSG_COMMAND_COUNT:
         emit_done(a, c->number, ERR_UNSUPPORTED, "not in this world");
         break;

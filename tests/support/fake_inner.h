@@ -64,6 +64,7 @@ struct fake_world {
     cpu_set_t server_cpus[FAKE_SERVERS]; /* by port modulo FAKE_SERVERS; empty = not pinned */
     uint32_t loaded_port;                /* of the load before */
     uint64_t load_end_ns, gap_ns;
+    uint64_t file_bytes; /* taken so far, by all hosts */
     bool stopped;
 };
 
