@@ -527,7 +527,7 @@ static void add_job_with_files(struct sim *s, const char *id)
     struct msg_file files[ARRAY_LEN(names)];
     struct blobs *blobs = NULL;
     struct err_detail d;
-    CHECK(s, blobs_open(s->dir, UINT64_MAX, &blobs, &d), &d);
+    CHECK(s, blobs_open(s->scratch.dir, UINT64_MAX, &blobs, &d), &d);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         uint64_t have = 0;
         files[i] = (struct msg_file){.path = names[i], .size_bytes = 5 + i, .mode = 0644};
