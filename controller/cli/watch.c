@@ -128,6 +128,18 @@ static void take_watched(void *arg, const struct msg *reply)
     fflush(stderr);
 }
 
+static enum err ask_watch(struct client *client, const char *job, uint64_t after_line,
+                          void (*take)(void *arg, const struct msg *reply), void *arg, struct err_detail *d)
+{
+    struct msg m;
+    msg_init(&m, MSG_WATCH);
+    mem_set_string(&m.u.watch.job, job);
+    m.u.watch.after_line = after_line;
+    enum err e = client_call(client, &m, ANSWER_LIMIT_NS, take, arg, d);
+    msg_fini(&m);
+    return e;
+}
+
 static enum err cancel(struct client *client, const char *job, struct err_detail *d)
 {
     struct buf answer;
@@ -152,12 +164,7 @@ static enum err follow(struct watch *w, struct client *client, const struct watc
             cancelled = true;
         }
         uint64_t before = w->next_line;
-        struct msg m;
-        msg_init(&m, MSG_WATCH);
-        mem_set_string(&m.u.watch.job, options->job);
-        m.u.watch.after_line = before;
-        enum err e = client_call(client, &m, ANSWER_LIMIT_NS, take_watched, w, d);
-        msg_fini(&m);
+        enum err e = ask_watch(client, options->job, before, take_watched, w, d);
         if (!w->ended && options->check != NULL) {
             bool queued = strcmp(w->state, "queued") == 0;
             enum err gone = options->check(options->check_arg, queued, d);
@@ -191,12 +198,7 @@ enum err watch_skip(struct client *client, struct watch_options *options, struct
     uint64_t before;
     do {
         before = options->from_line;
-        struct msg m;
-        msg_init(&m, MSG_WATCH);
-        mem_set_string(&m.u.watch.job, options->job);
-        m.u.watch.after_line = before;
-        e = client_call(client, &m, ANSWER_LIMIT_NS, take_skipped, options, d);
-        msg_fini(&m);
+        e = ask_watch(client, options->job, before, take_skipped, options, d);
     } while (e == ERR_OK && options->from_line != before);
     return e;
 }
@@ -205,9 +207,10 @@ enum err watch_skip(struct client *client, struct watch_options *options, struct
 static void say_end(const struct watch *w, const char *job)
 {
     const char *cause = w->cause.text;
-    bool same = strncmp(cause, w->state, strlen(w->state)) == 0; /* the cause says it already */
-    fprintf(stderr, "splitbench: job %s %s%s%s\n", job, same ? "" : w->state,
-            same || cause[0] == '\0' ? "" : ": ", cause);
+    if (strcmp(w->state, "cancelled") == 0) /* then the cause is the whole sentence */
+        fprintf(stderr, "splitbench: job %s %s\n", job, cause);
+    else
+        fprintf(stderr, "splitbench: job %s %s%s%s\n", job, w->state, cause[0] == '\0' ? "" : ": ", cause);
 }
 
 enum err watch_job(struct client *client, const struct watch_options *options, struct watch_end *end,

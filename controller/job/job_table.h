@@ -40,7 +40,8 @@ void job_table_close(struct job_table **t, void (*cb)(void *arg), void *arg);
 /* A job that stands in the store as queued. Takes the spec. ERR_EXISTS when it is alive already. */
 NODISCARD enum err job_table_add(struct job_table *t, struct job_spec **spec, struct err_detail *d);
 
-/* ERR_NOT_FOUND when it is not alive. */
+/* `cause` says who cancels it, as a sentence that goes on from the job's name: "cancelled by 'ann'".
+ * ERR_NOT_NOW when it is not alive, or is ending. */
 NODISCARD enum err job_table_cancel(struct job_table *t, const char *id, const char *cause,
                                     struct err_detail *d);
 

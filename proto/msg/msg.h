@@ -484,7 +484,7 @@ struct msg_watch {
 
 struct msg_watched {
     char *state;       /* queued running done failed cancelled */
-    char *cause;       /* of a failure; of a queued job: what it waits for */
+    char *cause;       /* of a failure; of a queued job: what it waits for; cancelled: "cancelled by 'ann'" */
     int32_t exit_code; /* of the command line once the job has ended */
     uint32_t windows_done;
     uint32_t windows_total;
