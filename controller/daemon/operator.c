@@ -54,7 +54,7 @@ static enum err find_missing(struct operator_work *w, struct err_detail *d)
     w->missing.items = mem_zalloc(files->count + 1, sizeof(*w->missing.items));
     for (size_t i = 0; i < files->count; i++) {
         uint64_t have = blobs_have(blobs, files->items[i].hash, files->items[i].size_bytes);
-        /* Whole and empty look the same for an empty file: those are written here. */
+        /* Of an empty file blobs_have cannot say whether it is there: it is written in any case. */
         if (files->items[i].size_bytes == 0) {
             e = blobs_write(blobs, files->items[i].hash, 0, 0, "", 0, &have, d);
             if (e != ERR_OK)

@@ -5,6 +5,9 @@
  * events, as if every host were a function call away; the loop carries both. Two queues under one mutex; the
  * only thing the two threads share. Made and freed by the loop's side, when the job's thread is not there.
  *
+ * An event is settled when the job has done with it all that must outlive a crash; the loop then lets its
+ * agent forget it.
+ *
  * Bounds: a host has at most FLEET_UNSETTLED_MAX events here; a job has at most CHANNEL_OPS_MAX orders to the
  * loop, after which the job thread waits.
  */
@@ -41,7 +44,7 @@ void channel_free(struct channel *c);
 
 #define CHANNEL_OP_LIST(X)                                                                                   \
     X(COMMAND)                                                                                               \
-    X(SETTLE) /* events of `host` up to `number` are dealt with */                                           \
+    X(SETTLE) /* events of `host` up to `number` are settled */                                              \
     X(VIEW)                                                                                                  \
     X(ENDED) /* the thread returns: join it */
 enum channel_op_kind {
@@ -90,7 +93,7 @@ NODISCARD enum err channel_next(struct channel *c, uint64_t deadline_ns, struct 
 /* From now on events of this host are not settled when the next is taken, until channel_settle: for a result
  * on its way into the store. Nothing else of this host arrives meanwhile. */
 void channel_hold(struct channel *c, uint32_t host);
-/* Everything taken so far is dealt with. */
+/* Everything taken so far is settled. */
 void channel_settle(struct channel *c);
 
 /* After this, channel_next ignores channel_fail: hosts that are left are still to be closed. */

@@ -21,7 +21,7 @@ void placement_read_cores(const char *sys_root, struct placement_cores *out);
 /* Nothing known: every CPU is a core. */
 void placement_plain_cores(struct placement_cores *out);
 
-struct placement_seat {
+struct placement_seat {              /* of the server, or of one generator */
     char cpus[PLACEMENT_CPUS_BYTES]; /* "" = not pinned */
     uint32_t cpu_count;              /* it may use */
 };

@@ -100,6 +100,19 @@ static enum err refused(const struct run *r, const struct run_reply *reply, stru
                    reply->what, msg_text(reply->event.text));
 }
 
+/* All answers, none of them a refusal. Finis the replies. */
+static enum err await_accepted(struct run *r, struct run_reply *replies, size_t count, uint64_t timeout_ns,
+                               struct err_detail *d)
+{
+    enum err e = run_await(r, replies, count, timeout_ns, d);
+    for (size_t i = 0; e == ERR_OK && i < count; i++) {
+        if (replies[i].event.code != ERR_OK)
+            e = refused(r, &replies[i], d);
+    }
+    run_replies_fini(replies, count);
+    return e;
+}
+
 enum err run_open_hosts(struct run *r, struct err_detail *d)
 {
     size_t count = r->o->host_count;
@@ -110,12 +123,7 @@ enum err run_open_hosts(struct run *r, struct err_detail *d)
         c.u.job_open.workspace = i == r->server_host; /* its programs run there, files or not */
         run_ask(r, i, &c, "open the job", &replies[i]);
     }
-    enum err e = run_await(r, replies, count, RUN_COMMAND_NS, d);
-    for (size_t i = 0; e == ERR_OK && i < count; i++) {
-        if (replies[i].event.code != ERR_OK)
-            e = refused(r, &replies[i], d);
-    }
-    run_replies_fini(replies, count);
+    enum err e = await_accepted(r, replies, count, RUN_COMMAND_NS, d);
     free(replies);
     return e;
 }
@@ -165,18 +173,6 @@ static enum err read_piece(struct blobs *blobs, const struct msg_file *file, uin
                       file->path);
 }
 
-static enum err await_chunks(struct run *r, struct run_reply *open, size_t *count, struct err_detail *d)
-{
-    enum err e = run_await(r, open, *count, RUN_TRANSFER_NS, d);
-    for (size_t i = 0; e == ERR_OK && i < *count; i++) {
-        if (open[i].event.code != ERR_OK)
-            e = refused(r, &open[i], d);
-    }
-    run_replies_fini(open, *count);
-    *count = 0;
-    return e;
-}
-
 static enum err send_file(struct run *r, struct blobs *blobs, uint32_t host,
                           const struct msg_missing *missing, struct err_detail *d)
 {
@@ -197,14 +193,14 @@ static enum err send_file(struct run *r, struct blobs *blobs, uint32_t host,
             run_ask(r, host, &c, "take a file", &open[count++]);
             free(c.u.chunk.data.data);
         }
-        if (e == ERR_OK && count == CHUNKS_OPEN)
-            e = await_chunks(r, open, &count, d);
-        if (e != ERR_OK) {
-            run_replies_fini(open, count);
-            return e;
+        if (e == ERR_OK && count == CHUNKS_OPEN) {
+            e = await_accepted(r, open, count, RUN_TRANSFER_NS, d);
+            count = 0;
         }
+        if (e != ERR_OK)
+            return e; /* what is open has no answer yet, so nothing to free */
     } while (offset < file->size_bytes);
-    return await_chunks(r, open, &count, d);
+    return await_accepted(r, open, count, RUN_TRANSFER_NS, d);
 }
 
 /* A host got something else than it was promised: when our copy is damaged it is removed, so that the next

@@ -118,6 +118,8 @@ bool run_is_here(const struct run *r, uint32_t host);
 
 /* ---- run_hosts.c ---------------------------------------------------------------------------------- */
 
+/* Finds out which host is the server's and which make load, where the load reaches the server, and whether
+ * every target can be placed; stores that. */
 NODISCARD enum err run_seat_hosts(struct run *r, struct err_detail *d);
 NODISCARD enum err run_open_hosts(struct run *r, struct err_detail *d);
 NODISCARD enum err run_send_files(struct run *r, struct err_detail *d);

@@ -195,7 +195,8 @@ static enum err judge(struct run *r, struct window *x, const struct msg_loaded *
         f.server_died = r->server->died ? r->server->died_text : NULL;
         gate = gate_judge(&r->e->gates, &f, reason);
     }
-    /* Without the server's host no attempt could succeed: none is the last, and a resumed job measures on. */
+    /* While the server's host is gone no attempt can succeed: none is final, so a resumed job measures anew.
+     */
     x->valid = a.valid = gate == GATE_NONE;
     x->final = a.final = a.valid || (gone == ERR_OK && x->attempt > r->e->gates.retries);
     a.gate = gate_name(gate);
