@@ -37,14 +37,6 @@ void task_answer(struct task *t, uint64_t command, enum err code, const char *te
     task_emit(t, &event);
 }
 
-void task_answer_labelled(struct task *t, uint64_t command, enum err code, const char *label,
-                          const char *what)
-{
-    char *text = mem_printf("%s: %s", label, what);
-    task_answer(t, command, code, text);
-    free(text);
-}
-
 const char *task_exit_text(const struct process_exit *exit, char *out, size_t size)
 {
     if (exit->lapsed)
@@ -82,13 +74,10 @@ static char *with_log_tail(struct task *t, uint32_t proc, const char *what)
     return text;
 }
 
-void task_answer_with_log(struct task *t, uint64_t command, enum err code, uint32_t proc, const char *label,
-                          const char *what)
+void task_answer_with_log(struct task *t, uint64_t command, enum err code, uint32_t proc, const char *what)
 {
-    char *sentence = mem_printf("%s: %s", label, what);
-    char *text = with_log_tail(t, proc, sentence);
+    char *text = with_log_tail(t, proc, what);
     task_answer(t, command, code, text);
-    free(sentence);
     free(text);
 }
 

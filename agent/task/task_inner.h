@@ -68,12 +68,10 @@ void task_release(struct task *t);
 /* Fills in the job and hands it out. */
 void task_emit(struct task *t, struct msg_event *event);
 
-/* The answer DONE: `text` NULL for ERR_OK; "LABEL: WHAT"; and "LABEL: WHAT; its last output:\n..." */
+/* The answer DONE: `text` NULL for ERR_OK; and "WHAT; its last output:\n...". Of a process it does not say
+ * which: who asked knows. */
 void task_answer(struct task *t, uint64_t command, enum err code, const char *text);
-void task_answer_labelled(struct task *t, uint64_t command, enum err code, const char *label,
-                          const char *what);
-void task_answer_with_log(struct task *t, uint64_t command, enum err code, uint32_t proc, const char *label,
-                          const char *what);
+void task_answer_with_log(struct task *t, uint64_t command, enum err code, uint32_t proc, const char *what);
 
 /* EXITED with the whole log. `answers` 0: unasked. */
 void task_emit_exited(struct task *t, uint64_t answers, uint32_t proc, const struct process_exit *exit);

@@ -88,7 +88,7 @@ static enum state end(struct task_load *l)
 /* Nothing of it ran, or what it printed does not matter. */
 static enum state end_failed(struct task_load *l, enum err e, const struct err_detail *d)
 {
-    task_answer_labelled(l->task, l->command.number, e, LABEL, d->text);
+    task_answer(l->task, l->command.number, e, d->text);
     return end(l);
 }
 
@@ -103,7 +103,7 @@ static enum state end_exited(struct task_load *l)
 
 static enum state end_exited_failed(struct task_load *l, enum err e, const struct err_detail *d)
 {
-    task_answer_with_log(l->task, l->command.number, e, l->running, LABEL, d->text);
+    task_answer_with_log(l->task, l->command.number, e, l->running, d->text);
     return end_exited(l);
 }
 
@@ -201,7 +201,7 @@ static enum state do_begin(struct task_load *l)
 
 static enum state do_refuse(struct task_load *l)
 {
-    task_answer_labelled(l->task, l->command.number, l->failure, LABEL, l->d.text);
+    task_answer(l->task, l->command.number, l->failure, l->d.text);
     task_stops_refuse(l->task, &l->stops, l->d.text);
     return end(l);
 }
@@ -227,7 +227,7 @@ static enum state do_stop(struct task_load *l)
 static enum state do_lose(struct task_load *l)
 {
     l->exit = (struct process_exit){.status = -1, .signal = SIGKILL};
-    task_answer_labelled(l->task, l->command.number, l->failure, LABEL, l->d.text);
+    task_answer(l->task, l->command.number, l->failure, l->d.text);
     return end_exited(l);
 }
 

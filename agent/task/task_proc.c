@@ -96,7 +96,7 @@ static enum state do_end(struct task_proc *p)
     const char *what = p->failure != ERR_OK ? p->d.text : task_exit_text(&p->exit, text, sizeof text);
     if (p->start.number != 0)
         task_answer_with_log(p->task, take_start(p), p->failure != ERR_OK ? p->failure : ERR_FAILED,
-                             p->number, p->label, what);
+                             p->number, what);
     task_stops_exited(p->task, &p->stops, p->number, &p->exit);
     return STATE_ENDED;
 }
@@ -219,10 +219,8 @@ static enum state do_begin(struct task_proc *p)
 static enum state do_refuse(struct task_proc *p)
 {
     p->exit = (struct process_exit){.status = -1};
-    char *text = mem_printf("%s: %s", p->label, p->d.text);
-    task_answer(p->task, take_start(p), p->failure, text);
-    task_stops_refuse(p->task, &p->stops, text);
-    free(text);
+    task_answer(p->task, take_start(p), p->failure, p->d.text);
+    task_stops_refuse(p->task, &p->stops, p->d.text);
     return STATE_ENDED;
 }
 
@@ -400,7 +398,7 @@ void task_proc_start(struct task *t, const struct msg_command *command)
         e = spawn(p, &d);
     }
     if (e != ERR_OK) {
-        task_answer_labelled(t, command->number, e, label, d.text);
+        task_answer(t, command->number, e, d.text);
         if (p != NULL)
             proc_free(p);
         return;

@@ -28,20 +28,14 @@ static enum err fail_target(struct run *r, uint32_t target, const char *why, str
 
 /* ---- build --------------------------------------------------------------------------------------- */
 
-/* Why a START did not end as it should; "" when it did. Owned by the reply. */
-static const char *start_failure(const struct msg_event *e, const char *label, char *text, size_t size)
+/* Why a START did not end as it should; NULL when it did. Owned by the reply, or `text`. */
+static const char *start_failure(const struct msg_event *e, char *text, size_t size)
 {
     if (e->kind == MSG_EVENT_STARTED && e->code == ERR_OK)
-        return "";
-    if (e->kind == MSG_EVENT_EXITED) {
-        run_server_describe_end(&e->u.exited, " before it was ready", text, size);
-        return text;
-    }
-    const char *why = msg_text(e->text)[0] ? msg_text(e->text) : err_text(e->code);
-    size_t len = strlen(label);
-    if (strncmp(why, label, len) == 0 && strncmp(why + len, ": ", 2) == 0)
-        why += len + 2; /* the sentence that it goes into names the target already */
-    snprintf(text, size, "%s", why);
+        return NULL;
+    if (e->kind != MSG_EVENT_EXITED)
+        return msg_text(e->text)[0] != '\0' ? e->text : err_text(e->code);
+    run_server_describe_end(&e->u.exited, " before it was ready", text, size);
     return text;
 }
 
@@ -89,11 +83,11 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
     if (e == ERR_OK)
         e = run_expect_kept(r, &reply, d);
     if (e == ERR_OK) {
-        const char *why = start_failure(&reply.event, c.u.start.label, failure, sizeof(failure));
+        const char *why = start_failure(&reply.event, failure, sizeof failure);
         /* A build step is meant to end: status 0 is success however it is told. */
         bool ended_well = reply.event.kind == MSG_EVENT_EXITED && reply.event.u.exited.status == 0 &&
                           reply.event.u.exited.signal == 0;
-        if (why[0] != '\0' && !ended_well)
+        if (why != NULL && !ended_well)
             e = fail_build(r, target, step, why, d);
     }
     run_reply_fini(&reply);
@@ -138,8 +132,8 @@ static enum err start_process(struct run *r, uint32_t target, struct store_targe
     if (e == ERR_OK)
         e = run_expect_kept(r, &reply, d);
     if (e == ERR_OK) {
-        const char *text = start_failure(&reply.event, t->name, failure, sizeof(failure));
-        if (text[0] != '\0') {
+        const char *text = start_failure(&reply.event, failure, sizeof failure);
+        if (text != NULL) {
             *why = mem_strdup(text);
             r->server->up = false;
             if (reply.event.kind == MSG_EVENT_EXITED)

@@ -113,9 +113,8 @@ static void test_generators_that_are_no_good(void **state)
     struct stand *s = *state;
     expect_load(s, "echo wrk 4.1.0", ERR_INVALID,
                 "is not splitbench-load: to --version it says \"wrk 4.1.0\"");
-    expect_load(s, "echo broken >&2; exit 1", ERR_FAILED,
-                "generator: it ended with status 1; its last output:\nbroken");
-    expect_load(s, SAYS_VERSION "echo '{\"format\":'", ERR_INVALID, "generator: splitbench-load: ");
+    expect_load(s, "echo broken >&2; exit 1", ERR_FAILED, "it ended with status 1; its last output:\nbroken");
+    expect_load(s, SAYS_VERSION "echo '{\"format\":'", ERR_INVALID, "splitbench-load: ");
     expect_load(s, SAYS_VERSION "exit 0", ERR_INVALID, "it ended with status 0 and printed no result");
     expect_load(s, SAYS_VERSION "echo '--foo: unknown' >&2; exit 2", ERR_FAILED,
                 "status 2; its last output:\n--foo");
@@ -163,7 +162,7 @@ static void test_stop_of_a_generator(void **state)
     uint64_t number = stand_give(s, &c);
     stand_wait_unasked(s, MSG_EVENT_PROGRESS);
     uint64_t stopped = stand_stop(s, 1);
-    stand_expect_done(stand_wait_answer(s, number), ERR_CANCELLED, "generator: was stopped");
+    stand_expect_done(stand_wait_answer(s, number), ERR_CANCELLED, "was stopped");
     assert_int_equal(stand_wait_answer(s, stopped)->kind, MSG_EVENT_EXITED);
     c = stand_load_command(1, 9);
     stand_expect_done(stand_wait_answer(s, stand_give(s, &c)), ERR_EXISTS, "process number 1 is taken");

@@ -54,7 +54,8 @@ static void test_server_that_exits_first(void **state)
     uint64_t number =
         stand_start_shell(s, stand_http_start(1, stand_free_port()), "echo cannot find its config; exit 3");
     const struct msg_event *e = stand_wait_answer(s, number);
-    stand_expect_done(e, ERR_FAILED, "server: ended with status 3; its last output:\ncannot find its config");
+    stand_expect_done(e, ERR_FAILED, "ended with status 3; its last output:\ncannot find its config");
+    assert_memory_equal(e->text, "ended", 5); /* which process it was, is known to who asked */
     e = stand_wait_unasked(s, MSG_EVENT_EXITED);
     assert_int_equal(e->u.exited.status, 3);
     assert_false(e->u.exited.asked);
@@ -83,9 +84,8 @@ static void test_server_that_goes_into_the_background(void **state)
     struct stand *s = *state;
     uint64_t number =
         stand_start_shell(s, stand_http_start(1, stand_free_port()), "sleep 1000 & sleep 1001 & exit 0");
-    stand_expect_done(
-        stand_wait_answer(s, number), ERR_FAILED,
-        "server: ended with status 0, leaving 2 processes behind; it has to stay in the foreground");
+    stand_expect_done(stand_wait_answer(s, number), ERR_FAILED,
+                      "ended with status 0, leaving 2 processes behind; it has to stay in the foreground");
 }
 
 static void test_server_that_is_never_ready(void **state)
@@ -95,7 +95,7 @@ static void test_server_that_is_never_ready(void **state)
     start.ready_timeout_ns = 100 * NS_PER_MS;
     uint64_t number = stand_start_shell(s, start, "echo still loading; exec sleep 1000");
     const struct msg_event *e = stand_wait_answer(s, number);
-    stand_expect_done(e, ERR_TIMEOUT, "server: not ready after 100ms: cannot connect to 127.0.0.1 port");
+    stand_expect_done(e, ERR_TIMEOUT, "not ready after 100ms: cannot connect to 127.0.0.1 port");
     stand_expect_done(e, ERR_TIMEOUT, "still loading");
     e = stand_wait_unasked(s, MSG_EVENT_EXITED);
     assert_int_equal(e->u.exited.signal, SIGTERM); /* it was ended, not left */
@@ -119,7 +119,7 @@ static void test_every_stop_is_answered(void **state)
     uint64_t stops[] = {stand_stop(s, 1), stand_stop(s, 1), stand_stop(s, 1)};
     for (size_t i = 0; i < ARRAY_LEN(stops); i++)
         assert_int_equal(stand_wait_answer(s, stops[i])->kind, MSG_EVENT_EXITED);
-    stand_expect_done(stand_wait_answer(s, started), ERR_CANCELLED, "build: was stopped before it was ready");
+    stand_expect_done(stand_wait_answer(s, started), ERR_CANCELLED, "was stopped before it was ready");
     assert_int_equal(stand_answers(s, 0), 0);
 }
 
@@ -181,11 +181,11 @@ static void test_build_steps(void **state)
     free(dir);
     start.proc = 2;
     stand_expect_done(stand_wait_answer(s, stand_start_shell(s, start, "echo no such module >&2; exit 1")),
-                      ERR_FAILED, "build: ended with status 1; its last output:\nno such module");
+                      ERR_FAILED, "ended with status 1; its last output:\nno such module");
     start.proc = 3;
     start.ready_timeout_ns = 50 * NS_PER_MS;
     stand_expect_done(stand_wait_answer(s, stand_start_shell(s, start, "exec sleep 1000")), ERR_TIMEOUT,
-                      "build: did not end within 50ms");
+                      "did not end within 50ms");
 }
 
 static void test_starts_that_cannot_be(void **state)
@@ -194,7 +194,7 @@ static void test_starts_that_cannot_be(void **state)
     char *missing[] = {stand_word("/no/such/program"), NULL};
     struct msg_start start = {.proc = 1, .label = stand_word("x"), .dir = stand_word("/")};
     const struct msg_event *e = stand_wait_answer(s, stand_start(s, start, missing));
-    stand_expect_done(e, ERR_NOT_FOUND, "x: ");
+    stand_expect_done(e, ERR_NOT_FOUND, "cannot run '/no/such/program': no such file");
     stand_expect_done(stand_wait_answer(s, stand_stop(s, 99)), ERR_NOT_FOUND,
                       "process 99 was never started here");
     start.proc = 2;
