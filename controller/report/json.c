@@ -327,8 +327,8 @@ static void put_cell(struct json_writer *w, const struct report *r, size_t index
     json_write_u64(w, "attempts_made", c->made);
     json_write_u64(w, "attempts_invalid", c->invalid);
     put_summary(w, "rate_per_s", &c->rate);
-    json_write_string(w, "standing", report_standing_name(c->standing));
-    json_write_double(w, "against_best", c->against_best);
+    json_write_string(w, "standing", standing_name(c->standing.kind));
+    json_write_double(w, "against_best", c->standing.against_best);
     put_latency(w, "latency_ns", &c->latency);
     json_write_u64(w, "latency_missing", c->latency_missing);
     json_write_u64(w, "ok", c->ok);

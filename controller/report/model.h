@@ -5,26 +5,10 @@
  * each figure is: docs/statistics.md.
  */
 #include "controller/analysis/latency.h"
-#include "controller/analysis/stats.h"
+#include "controller/analysis/standings.h"
 #include "controller/experiment/design.h"
 #include "controller/report/report.h"
 #include "controller/store/store_read.h"
-
-/* How a cell stands in its group: same workload, same connections, other targets. */
-#define REPORT_STANDING_LIST(X)                                                                              \
-    X(NONE, "none")       /* no number */                                                                    \
-    X(ALONE, "alone")     /* the only target with a number */                                                \
-    X(BEST, "best")       /* the highest mean */                                                             \
-    X(TIE, "tie")         /* its range over rounds overlaps that of the best */                              \
-    X(BEHIND, "behind")   /* its range lies below that of the best */                                        \
-    X(UNKNOWN, "unknown") /* one round here or at the best: no spread to judge a difference by */
-enum report_standing {
-#define X(name, text) REPORT_##name,
-    REPORT_STANDING_LIST(X)
-#undef X
-        REPORT_STANDING_COUNT
-};
-const char *report_standing_name(enum report_standing s);
 
 /* Over the valid attempts of a cell that know the figure. */
 struct report_usage {
@@ -46,8 +30,7 @@ struct report_cell {
     size_t made;                      /* attempts */
     size_t invalid;                   /* of them */
     struct stats_summary rate;        /* ok requests a second over rounds; n is 0 when withheld */
-    enum report_standing standing;
-    double against_best; /* mean / best mean - 1; NAN without a number */
+    struct standing standing;         /* in its group */
     struct latency_figures latency;
     size_t latency_missing; /* valid windows without a readable histogram */
     uint64_t ok;            /* requests in valid windows */
@@ -86,9 +69,11 @@ struct report {
     struct msg_strings warnings;            /* sentences that belong above the tables, worst first */
 };
 
-/* Orders cells of one group for a table: highest mean first, cells without a number last. Fills `out` with
- * the indices of the cells of (workload, connections); returns how many. `out` holds target_count. */
-size_t report_group(const struct report *r, uint32_t workload, uint32_t connections, size_t *out);
+/* A group is what is compared: the cells of one workload and number of connections, one for each target. In
+ * the order of the experiment file. */
+size_t report_group_count(const struct report *r);
+/* Its cells, the best first (standings_order); `out` holds target_count. */
+void report_order_group(const struct report *r, size_t group, const struct report_cell **out);
 
 /* The target run with this id, or NULL. */
 const struct store_read_run *report_run(const struct report *r, int64_t id);

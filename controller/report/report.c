@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *report_standing_name(enum report_standing s)
-{
-    static const char *const names[REPORT_STANDING_COUNT] = {
-#define X(name, text) text,
-        REPORT_STANDING_LIST(X)
-#undef X
-    };
-    return (unsigned)s < REPORT_STANDING_COUNT ? names[s] : "unknown";
-}
-
 const struct store_read_run *report_run(const struct report *r, int64_t id)
 {
     size_t low = 0;
@@ -180,7 +170,6 @@ static void build_cell(struct report *r, size_t index)
     struct report_cell *c = &r->cells[index];
     struct tally t = {.rates = mem_zalloc(r->results.attempt_count, sizeof(double))};
     c->design = &r->design->cells[index];
-    c->against_best = NAN;
     start_figures(c->load, FIGURE_LOAD_COUNT);
     start_figures(c->server, FIGURE_TREE_COUNT);
     for (size_t i = 0; i < r->design->window_count; i++)
@@ -204,57 +193,44 @@ static void build_cell(struct report *r, size_t index)
 
 /* ---- standings ------------------------------------------------------------------------------------ */
 
-size_t report_group(const struct report *r, uint32_t workload, uint32_t connections, size_t *out)
+/* Cells are ordered by target first: those of a group stand one such step apart. */
+size_t report_group_count(const struct report *r)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < r->design->cell_count; i++) {
-        const struct report_cell *c = &r->cells[i];
-        if (c->design->workload != workload || c->design->connections != connections)
-            continue;
-        size_t at = count++;
-        /* Insertion: groups are small, and equal means keep the order of the file. */
-        while (at > 0 && c->rate.n != 0 &&
-               (r->cells[out[at - 1]].rate.n == 0 || r->cells[out[at - 1]].rate.mean < c->rate.mean)) {
-            out[at] = out[at - 1];
-            at--;
-        }
-        out[at] = i;
-    }
-    return count;
+    return r->design->cell_count / r->experiment->target_count;
 }
 
-static void judge_group(struct report *r, const size_t *group, size_t count)
+static void read_group(const struct report *r, size_t group, struct stats_summary *rates)
 {
-    struct report_cell *best = &r->cells[group[0]];
-    if (best->rate.n == 0)
-        return;
-    bool alone = count < 2 || r->cells[group[1]].rate.n == 0;
-    best->standing = alone ? REPORT_ALONE : REPORT_BEST;
-    best->against_best = 0;
-    for (size_t i = 1; i < count; i++) {
-        struct report_cell *c = &r->cells[group[i]];
-        if (c->rate.n == 0)
-            continue;
-        c->against_best = best->rate.mean > 0 ? c->rate.mean / best->rate.mean - 1 : NAN;
-        if (c->rate.n < 2 || best->rate.n < 2)
-            c->standing = REPORT_UNKNOWN;
-        else
-            c->standing = stats_ranges_overlap(&c->rate, &best->rate) ? REPORT_TIE : REPORT_BEHIND;
-    }
+    for (size_t t = 0; t < r->experiment->target_count; t++)
+        rates[t] = r->cells[t * report_group_count(r) + group].rate;
+}
+
+void report_order_group(const struct report *r, size_t group, const struct report_cell **out)
+{
+    size_t count = r->experiment->target_count;
+    struct stats_summary *rates = mem_zalloc(count, sizeof *rates);
+    size_t *order = mem_zalloc(count, sizeof *order);
+    read_group(r, group, rates);
+    standings_order(rates, count, order);
+    for (size_t i = 0; i < count; i++)
+        out[i] = &r->cells[order[i] * report_group_count(r) + group];
+    free(order);
+    free(rates);
 }
 
 static void judge(struct report *r)
 {
-    size_t *group = mem_zalloc(r->experiment->target_count, sizeof(*group));
-    for (uint32_t w = 0; w < r->experiment->workload_count; w++) {
-        const struct experiment_workload *workload = &r->experiment->workloads[w];
-        for (size_t i = 0; i < workload->connection_count; i++) {
-            size_t count = report_group(r, w, workload->connections[i], group);
-            if (count != 0)
-                judge_group(r, group, count);
-        }
+    size_t count = r->experiment->target_count;
+    struct stats_summary *rates = mem_zalloc(count, sizeof *rates);
+    struct standing *standings = mem_zalloc(count, sizeof *standings);
+    for (size_t group = 0; group < report_group_count(r); group++) {
+        read_group(r, group, rates);
+        standings_judge(rates, count, standings);
+        for (size_t t = 0; t < count; t++)
+            r->cells[t * report_group_count(r) + group].standing = standings[t];
     }
-    free(group);
+    free(standings);
+    free(rates);
 }
 
 /* Windows of a target that answered wrongly are not wanted. */

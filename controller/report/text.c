@@ -297,24 +297,24 @@ static void set_rate(struct table *t, const struct report_cell *c)
     table_set(t, COL_MIN, "%s", units_rate(c->rate.min, 4, text));
     table_set(t, COL_MAX, "%s", units_rate(c->rate.max, 4, text));
     table_set(t, COL_N, "%zu/%zu", c->rate.n, c->windows);
-    switch (c->standing) {
-    case REPORT_BEST:
+    switch (c->standing.kind) {
+    case STANDING_BEST:
         table_set(t, COL_BEST, "best");
         break;
-    case REPORT_TIE:
-        table_set(t, COL_BEST, "tie %s", units_percent(c->against_best, true, text));
+    case STANDING_TIE:
+        table_set(t, COL_BEST, "tie %s", units_percent(c->standing.against_best, true, text));
         break;
-    case REPORT_UNKNOWN:
-        table_set(t, COL_BEST, "? %s", units_percent(c->against_best, true, text));
+    case STANDING_UNKNOWN:
+        table_set(t, COL_BEST, "? %s", units_percent(c->standing.against_best, true, text));
         break;
-    case REPORT_BEHIND:
-        table_set(t, COL_BEST, "%s", units_percent(c->against_best, true, text));
+    case STANDING_BEHIND:
+        table_set(t, COL_BEST, "%s", units_percent(c->standing.against_best, true, text));
         break;
-    case REPORT_NONE:
+    case STANDING_NONE:
         table_set(t, COL_BEST, "no number");
         break;
-    case REPORT_ALONE:
-    case REPORT_STANDING_COUNT:
+    case STANDING_ALONE:
+    case STANDING_COUNT:
         table_set(t, COL_BEST, "-");
         break;
     }
@@ -349,11 +349,13 @@ static void set_cost(struct table *t, const struct report_cell *c)
         table_set(t, COL_ATTEMPTS, "%zu", c->made);
 }
 
-static void put_group(struct page *p, uint32_t workload, uint32_t connections)
+static void put_group(struct page *p, size_t index)
 {
-    const struct experiment_workload *w = &p->r->experiment->workloads[workload];
-    size_t *group = mem_zalloc(p->r->experiment->target_count, sizeof(*group));
-    size_t count = report_group(p->r, workload, connections, group);
+    size_t count = p->r->experiment->target_count;
+    const struct report_cell **group = mem_zalloc(count, sizeof *group);
+    report_order_group(p->r, index, group);
+    const struct experiment_workload *w = &p->r->experiment->workloads[group[0]->design->workload];
+    uint32_t connections = group[0]->design->connections;
     char duration[32];
     char warmup[32];
     char *name = table_shorten(w->name, 40);
@@ -369,7 +371,7 @@ static void put_group(struct page *p, uint32_t workload, uint32_t connections)
     heading(p, title);
     bool any = false;
     for (size_t i = 0; i < count; i++)
-        any = any || p->r->cells[group[i]].rate.n != 0;
+        any = any || group[i]->rate.n != 0;
     if (!any) {
         wrap(p, "", 4, is_over(p->r) ? "no number" : "no number yet");
         free(group);
@@ -382,7 +384,7 @@ static void put_group(struct page *p, uint32_t workload, uint32_t connections)
     t.group_titles[2] = "latency";
     t.group_titles[3] = "cost in cores";
     for (size_t i = 0; i < count; i++) {
-        const struct report_cell *c = &p->r->cells[group[i]];
+        const struct report_cell *c = group[i];
         table_add_row(&t, target_name(p, c->design->target));
         set_rate(&t, c);
         set_latency(&t, c);
@@ -505,18 +507,16 @@ static void put_invalid(struct page *p)
 
 /* ---- bottom: how to read it ------------------------------------------------------------------------ */
 
-/* How often ranges of two equal targets would not overlap: 2 / C(2n, n), docs/statistics.md. */
 static void put_chance(struct page *p)
 {
     size_t n = SIZE_MAX; /* the fewest rounds that a difference rests on */
     for (size_t i = 0; i < p->r->design->cell_count; i++) {
         const struct report_cell *c = &p->r->cells[i];
-        bool judged = c->standing == REPORT_BEHIND || (c->standing == REPORT_BEST && c->rate.n >= 2);
+        bool judged =
+            c->standing.kind == STANDING_BEHIND || (c->standing.kind == STANDING_BEST && c->rate.n >= 2);
         n = judged && c->rate.n < n ? c->rate.n : n;
     }
-    double chance = 2;
-    for (size_t k = 1; k <= n; k++)
-        chance *= (double)k / (double)(n + k);
+    double chance = standings_chance(n);
     wrap_owned(p, "  -N%", 14,
                chance >= 0.001
                    ? mem_printf("behind the best: none of its rounds reached the slowest round of the best; "
@@ -527,10 +527,10 @@ static void put_chance(struct page *p)
 
 static void put_legend(struct page *p)
 {
-    bool seen[REPORT_STANDING_COUNT] = {false};
+    bool seen[STANDING_COUNT] = {false};
     bool any = false;
     for (size_t i = 0; i < p->r->design->cell_count; i++) {
-        seen[p->r->cells[i].standing] = true;
+        seen[p->r->cells[i].standing.kind] = true;
         any = any || p->r->cells[i].rate.n != 0;
     }
     if (!any)
@@ -544,14 +544,14 @@ static void put_legend(struct page *p)
          "CPU cores used by the server, by the generator, and by everything else on the server's (s) and the "
          "load's "
          "(l) host, mean of rounds; req/CPU-s: answers for each second of server CPU");
-    if (seen[REPORT_TIE])
+    if (seen[STANDING_TIE])
         wrap(p, "  tie", 14,
              "its rounds, from min to max, overlap those of the best: the difference is within the spread "
              "between "
              "rounds");
-    if (seen[REPORT_BEHIND])
+    if (seen[STANDING_BEHIND])
         put_chance(p);
-    if (seen[REPORT_UNKNOWN])
+    if (seen[STANDING_UNKNOWN])
         wrap(p, "  ?", 14,
              "one round only: the spread between rounds is not known, and the order means nothing");
 }
@@ -563,9 +563,8 @@ enum err report_write_text(const struct report *r, unsigned width, struct buf *o
     put_top(&p);
     put_failures(&p);
     if (r->results.job.mode == MSG_MODE_RUN)
-        for (uint32_t w = 0; w < r->experiment->workload_count; w++)
-            for (size_t i = 0; i < r->experiment->workloads[w].connection_count; i++)
-                put_group(&p, w, r->experiment->workloads[w].connections[i]);
+        for (size_t group = 0; group < report_group_count(r); group++)
+            put_group(&p, group);
     put_targets(&p);
     if (r->results.job.mode == MSG_MODE_RUN) {
         put_invalid(&p);

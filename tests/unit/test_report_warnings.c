@@ -33,8 +33,8 @@ static void test_wrong_answers_have_no_number(void **state)
     struct report *r = measured_report(m);
     assert_true(r->targets[NGINX].withheld);
     assert_int_equal(reading_cell(r, NGINX, 10)->rate.n, 0); /* although round 1 had measured it */
-    assert_int_equal(reading_cell(r, NGINX, 10)->standing, REPORT_NONE);
-    assert_int_equal(reading_cell(r, EXPRESS, 10)->standing, REPORT_ALONE);
+    assert_int_equal(reading_cell(r, NGINX, 10)->standing.kind, STANDING_NONE);
+    assert_int_equal(reading_cell(r, EXPRESS, 10)->standing.kind, STANDING_ALONE);
     assert_int_equal(r->windows_missing, 6); /* lighttpd's; those of nginx are not wanted */
     char *text = reading_text(r, 120);
     assert_says(text,
