@@ -49,14 +49,19 @@ void *mem_dup(const void *data, size_t len)
     return copy;
 }
 
-char *mem_printf(const char *fmt, ...)
+char *mem_vprintf(const char *fmt, va_list ap)
 {
     char *text = NULL;
+    return checked(vasprintf(&text, fmt, ap) < 0 ? NULL : text);
+}
+
+char *mem_printf(const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
-    int n = vasprintf(&text, fmt, ap);
+    char *text = mem_vprintf(fmt, ap);
     va_end(ap);
-    return checked(n < 0 ? NULL : text);
+    return text;
 }
 
 void mem_set_string(char **slot, const char *text)

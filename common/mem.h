@@ -6,6 +6,8 @@
  */
 #include "common/base.h"
 
+#include <stdarg.h>
+
 void *mem_alloc(size_t size);
 void *mem_zalloc(size_t count, size_t size);
 void *mem_realloc(void *old, size_t count, size_t size);
@@ -13,6 +15,7 @@ char *mem_strdup(const char *text);
 char *mem_strndup(const char *text, size_t len);
 void *mem_dup(const void *data, size_t len);
 char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
+char *mem_vprintf(const char *fmt, va_list ap) PRINTF_LIKE(1, 0);
 
 /* Replaces the owned string `*slot` by a copy of `text` (NULL allowed). */
 void mem_set_string(char **slot, const char *text);

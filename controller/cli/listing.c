@@ -1,10 +1,9 @@
 #include "controller/cli/listing.h"
 
-#include "common/buf.h"
 #include "common/mem.h"
 #include "common/utf8.h"
 #include "controller/cli/show.h"
-#include "controller/report/table.h"
+#include "controller/report/page.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -13,9 +12,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LAST_WIDTH_MIN      20u /* below this a terminal wraps */
-#define NOTE_INDENT         4u
-#define NOTE_LINE_BYTES_MAX (4u * LIMIT_TEXT_BYTES) /* with what wrapping adds */
+#define LAST_WIDTH_MIN    20u /* below this a terminal wraps */
+#define NOTE_INDENT       4u
+#define LISTING_BYTES_MAX (64u * 1024u * 1024u)
 
 void listing_init(struct listing *t, size_t columns, const bool *right)
 {
@@ -44,59 +43,68 @@ void listing_note(struct listing *t, const char *text)
 }
 
 /* Each line of it, wrapped. */
-static void print_note(const char *note)
+static void put_note(struct page *p, const char *note)
 {
     char *copy = mem_strdup(note);
     char *rest = copy;
     while (rest != NULL) {
-        struct buf out;
         const char *line = strsep(&rest, "\n");
-        buf_init(&out, NOTE_LINE_BYTES_MAX);
-        if (line[0] != '\0' && table_wrap("", NOTE_INDENT, line, show_width(), &out) == ERR_OK)
-            fputs(out.data, stdout);
-        buf_fini(&out);
+        if (line[0] != '\0')
+            page_say(p, "", NOTE_INDENT, "%s", line);
     }
     free(copy);
 }
 
 /* The last cell of a line, cut with ".." where the terminal ends. */
-static void print_last(const char *text, size_t room)
+static void put_last(struct page *p, const char *text, size_t room)
 {
-    size_t bytes = 0;
-    if (table_text_width(text) <= room) {
-        puts(text);
-        return;
-    }
-    for (size_t left = room - 2; left > 0; left--)
-        do
-            bytes++;
-        while (((unsigned char)text[bytes] & 0xc0) == 0x80);
-    printf("%.*s..\n", (int)bytes, text);
+    bool cut = page_text_width(text) > room;
+    char *shown = mem_strndup(text, page_text_offset(text, cut ? room - 2 : SIZE_MAX));
+    page_put(p, shown);
+    page_put(p, cut ? ".." : "");
+    page_end_line(p);
+    free(shown);
+}
+
+static void put_cell(struct page *p, const struct listing *t, size_t cell, size_t width)
+{
+    const char *text = t->cells[cell];
+    size_t blanks = width - page_text_width(text);
+    bool right = t->right[cell % t->columns];
+    page_pad(p, right ? blanks : 0);
+    page_put(p, text);
+    page_pad(p, right ? 2 : blanks + 2);
+}
+
+static size_t column_width(const struct listing *t, size_t column)
+{
+    size_t width = 0;
+    for (size_t i = column; i < t->count; i += t->columns)
+        width = page_text_width(t->cells[i]) > width ? page_text_width(t->cells[i]) : width;
+    return width;
 }
 
 void listing_print(const struct listing *t)
 {
     struct winsize size;
     size_t edge = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
-    size_t at = 0;
-    for (size_t cell = 0; cell < t->count; cell++) {
-        const char *text = t->cells[cell];
-        size_t column = cell % t->columns;
-        size_t width = 0;
-        at = column == 0 ? 0 : at;
-        for (size_t i = column; i < t->count; i += t->columns)
-            width = table_text_width(t->cells[i]) > width ? table_text_width(t->cells[i]) : width;
-        int blanks = (int)(width - table_text_width(text));
-        if (column + 1 == t->columns)
-            print_last(text, edge >= at + LAST_WIDTH_MIN ? edge - at : LAST_WIDTH_MIN);
-        else if (t->right[column])
-            printf("%*s%s  ", blanks, "", text);
-        else
-            printf("%s%*s  ", text, blanks, "");
-        at += width + 2;
-        if (column + 1 == t->columns && cell / t->columns < t->note_count)
-            print_note(t->notes[cell / t->columns]);
+    struct buf out;
+    struct page p = {.out = &out, .width = show_width()};
+    buf_init(&out, LISTING_BYTES_MAX);
+    for (size_t row = 0; row < t->count / t->columns; row++) {
+        size_t cell = row * t->columns;
+        size_t at = 0;
+        for (size_t column = 0; column + 1 < t->columns; column++, cell++) {
+            size_t width = column_width(t, column);
+            put_cell(&p, t, cell, width);
+            at += width + 2;
+        }
+        put_last(&p, t->cells[cell], edge >= at + LAST_WIDTH_MIN ? edge - at : LAST_WIDTH_MIN);
+        if (row < t->note_count)
+            put_note(&p, t->notes[row]);
     }
+    fputs(out.data != NULL ? out.data : "", stdout);
+    buf_fini(&out);
 }
 
 void listing_fini(struct listing *t)

@@ -4,7 +4,6 @@
 #include "common/utf8.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,72 +40,35 @@ void table_set(struct table *t, size_t column, const char *fmt, ...)
     char **cell = &t->cells[(t->row_count - 1) * t->column_count + column];
     va_list ap;
     va_start(ap, fmt);
-    char *text = NULL;
-    int n = vasprintf(&text, fmt, ap);
-    va_end(ap);
-    must(n >= 0);
     free(*cell);
-    *cell = utf8_clean(text, "");
+    *cell = utf8_clean(mem_vprintf(fmt, ap), "");
+    va_end(ap);
 }
 
-static bool continues(char c)
+void table_set_count(struct table *t, size_t column, size_t count, size_t bad)
 {
-    return ((unsigned char)c & 0xc0) == 0x80;
+    if (bad != 0)
+        table_set(t, column, "%zu, %zu bad", count, bad);
+    else
+        table_set(t, column, "%zu", count);
 }
 
-size_t table_text_width(const char *text)
+static void put_name(struct page *p, const char *name, size_t width)
 {
-    size_t width = 0;
-    for (; *text != '\0'; text++)
-        width += !continues(*text);
-    return width;
-}
-
-/* The byte where character `n` starts. */
-static size_t offset_of(const char *text, size_t n)
-{
-    size_t at = 0;
-    while (text[at] != '\0' && (n > 0 || continues(text[at]))) {
-        at++;
-        if (!continues(text[at]) && n > 0)
-            n--;
-    }
-    return at;
-}
-
-char *table_shorten(const char *text, size_t width)
-{
-    size_t have = table_text_width(text);
-    must(width > 2);
-    if (have <= width)
-        return utf8_clean(mem_strdup(text), "");
-    size_t head = (width - 2) / 2;
-    size_t tail = width - 2 - head;
-    return utf8_clean(
-        mem_printf("%.*s..%s", (int)offset_of(text, head), text, text + offset_of(text, have - tail)), "");
-}
-
-static enum err write_name(const char *name, size_t width, struct buf *out)
-{
-    char *text = table_shorten(name, width);
-    enum err e =
-        buf_printf(out, "%*s%s%*s", (int)MARGIN, "", text, (int)(width - table_text_width(text)), "");
+    char *text = page_text_shorten(name, width);
+    page_pad(p, MARGIN);
+    page_put(p, text);
+    page_pad(p, width - page_text_width(text));
     free(text);
-    return e;
 }
 
-static enum err write_cell(const char *text, size_t width, bool left, struct buf *out)
+static void put_cell(struct page *p, const char *text, size_t width, bool left)
 {
-    size_t have = table_text_width(text);
-    int pad = (int)(width > have ? width - have : 0);
-    return left ? buf_printf(out, "%*s%s%*s", (int)MARGIN, "", text, pad, "")
-                : buf_printf(out, "%*s%*s%s", (int)MARGIN, "", pad, "", text);
-}
-
-static void drop_trailing_blanks(struct buf *out)
-{
-    while (out->len > 0 && out->data[out->len - 1] == ' ')
-        out->data[--out->len] = '\0';
+    size_t have = page_text_width(text);
+    size_t blanks = width > have ? width - have : 0;
+    page_pad(p, MARGIN + (left ? 0 : blanks));
+    page_put(p, text);
+    page_pad(p, left ? blanks : 0);
 }
 
 static const char *cell(const struct table *t, size_t row, size_t column)
@@ -117,9 +79,9 @@ static const char *cell(const struct table *t, size_t row, size_t column)
 
 static size_t column_width(const struct table *t, size_t column)
 {
-    size_t width = table_text_width(t->columns[column].title);
+    size_t width = page_text_width(t->columns[column].title);
     for (size_t row = 0; row < t->row_count; row++) {
-        size_t have = table_text_width(cell(t, row, column));
+        size_t have = page_text_width(cell(t, row, column));
         width = have > width ? have : width;
     }
     return width;
@@ -134,23 +96,20 @@ static size_t group_end(const struct table *t, size_t from)
 }
 
 /* One block: the name and the columns [from, to). */
-static enum err write_block(const struct table *t, size_t from, size_t to, const size_t *widths,
-                            size_t name_width, struct buf *out)
+static void put_block(struct page *p, const struct table *t, size_t from, size_t to, const size_t *widths,
+                      size_t name_width)
 {
     const char *title = to == group_end(t, from) ? t->group_titles[t->columns[from].group] : NULL;
-    enum err e = write_name(title != NULL ? title : t->columns[0].title, name_width, out);
-    for (size_t c = from; e == ERR_OK && c < to; c++)
-        e = write_cell(t->columns[c].title, widths[c], t->columns[c].left, out);
-    drop_trailing_blanks(out);
-    for (size_t row = 0; e == ERR_OK && row < t->row_count; row++) {
-        e = buf_append_text(out, "\n");
-        if (e == ERR_OK)
-            e = write_name(cell(t, row, 0), name_width, out);
-        for (size_t c = from; e == ERR_OK && c < to; c++)
-            e = write_cell(cell(t, row, c), widths[c], t->columns[c].left, out);
-        drop_trailing_blanks(out);
+    put_name(p, title != NULL ? title : t->columns[0].title, name_width);
+    for (size_t c = from; c < to; c++)
+        put_cell(p, t->columns[c].title, widths[c], t->columns[c].left);
+    page_end_line(p);
+    for (size_t row = 0; row < t->row_count; row++) {
+        put_name(p, cell(t, row, 0), name_width);
+        for (size_t c = from; c < to; c++)
+            put_cell(p, cell(t, row, c), widths[c], t->columns[c].left);
+        page_end_line(p);
     }
-    return e == ERR_OK ? buf_append_text(out, "\n") : e;
 }
 
 static size_t columns_width(const size_t *widths, size_t from, size_t to)
@@ -175,58 +134,23 @@ static size_t fit_name(const struct table *t, const size_t *widths, unsigned wid
     return name < room ? name : room;
 }
 
-enum err table_write(const struct table *t, unsigned width, struct buf *out)
+void table_write(const struct table *t, struct page *p)
 {
     size_t widths[TABLE_COLUMNS_MAX] = {0};
     for (size_t c = 0; c < t->column_count; c++)
         widths[c] = column_width(t, c);
     for (size_t g = 0; g < TABLE_COLUMNS_MAX; g++) {
-        size_t have = t->group_titles[g] != NULL ? table_text_width(t->group_titles[g]) : 0;
+        size_t have = t->group_titles[g] != NULL ? page_text_width(t->group_titles[g]) : 0;
         widths[0] = have > widths[0] ? have : widths[0];
     }
-    size_t name_width = fit_name(t, widths, width);
-
-    enum err e = ERR_OK;
-    size_t from = 1;
-    while (e == ERR_OK && from < t->column_count) {
-        size_t to = group_end(t, from);
+    size_t name_width = fit_name(t, widths, p->width);
+    for (size_t from = 1, to; from < t->column_count; from = to) {
+        to = group_end(t, from);
         while (to < t->column_count &&
-               MARGIN + name_width + columns_width(widths, from, group_end(t, to)) <= width)
+               MARGIN + name_width + columns_width(widths, from, group_end(t, to)) <= p->width)
             to = group_end(t, to);
         if (from > 1)
-            e = buf_append_text(out, "\n");
-        if (e == ERR_OK)
-            e = write_block(t, from, to, widths, name_width, out);
-        from = to;
+            page_end_line(p);
+        put_block(p, t, from, to, widths, name_width);
     }
-    return e;
-}
-
-enum err table_wrap(const char *lead, size_t indent, const char *text, unsigned width, struct buf *out)
-{
-    char *copy = utf8_clean(mem_strdup(text), "");
-    size_t column = table_text_width(lead);
-    enum err e = buf_append_text(out, lead);
-    if (e == ERR_OK && column < indent)
-        e = buf_printf(out, "%*s", (int)(indent - column), "");
-    column = column > indent ? column : indent;
-    bool fresh = true; /* nothing on this line yet */
-    char *rest = copy;
-    while (e == ERR_OK && rest != NULL) {
-        char *word = strsep(&rest, " ");
-        size_t have = table_text_width(word);
-        if (have == 0)
-            continue;
-        if (!fresh && column + 1 + have > width) {
-            e = buf_printf(out, "\n%*s", (int)indent, "");
-            column = indent;
-            fresh = true;
-        }
-        if (e == ERR_OK)
-            e = buf_printf(out, "%s%s", fresh ? "" : " ", word);
-        column += have + !fresh;
-        fresh = false;
-    }
-    free(copy);
-    return e == ERR_OK ? buf_append_text(out, "\n") : e;
 }

@@ -5,7 +5,7 @@
  * groups share a block of lines as fit. The first column names the row and opens every block. Owned by the
  * caller; one thread.
  */
-#include "common/buf.h"
+#include "controller/report/page.h"
 
 #define TABLE_COLUMNS_MAX 32u
 
@@ -32,18 +32,10 @@ void table_add_row(struct table *t, const char *name);
 /* A cell of the last row. */
 void table_set(struct table *t, size_t column, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* Names that do not fit are cut in the middle ("node/ult..press"). ERR_TOO_BIG: `out` is full. */
-NODISCARD enum err table_write(const struct table *t, unsigned width, struct buf *out);
+/* How many, and how many of them are bad when any is: "12, 2 bad". */
+void table_set_count(struct table *t, size_t column, size_t count, size_t bad);
 
-/* At most `width` (3 or more) columns of `text`, cut in the middle; the caller frees it. */
-char *table_shorten(const char *text, size_t width);
-
-/* Columns that a text takes on a terminal: its characters, not its bytes. */
-size_t table_text_width(const char *text);
-
-/* `text` wrapped between `indent` and `width`, the first line after `lead`; control characters become blanks,
- * so that nothing that a server or an agent said can command a terminal. */
-NODISCARD enum err table_wrap(const char *lead, size_t indent, const char *text, unsigned width,
-                              struct buf *out);
+/* Names that do not fit are cut in the middle. */
+void table_write(const struct table *t, struct page *p);
 
 #endif

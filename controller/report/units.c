@@ -83,3 +83,8 @@ const char *units_cores(double cores, char *out)
     snprintf(out, UNITS_TEXT_BYTES, cores < 99.995 ? "%.2f" : "%.0f", cores);
     return out;
 }
+
+const char *units_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}

@@ -19,4 +19,7 @@ const char *units_percent(double fraction, bool sign, char *out);
 /* CPU cores: "1.98". */
 const char *units_cores(double cores, char *out);
 
+/* The end of a noun that is counted: "" for one, "s" for others. */
+const char *units_plural(uint64_t n);
+
 #endif

@@ -1,5 +1,6 @@
 #include "common/mem.h"
 #include "controller/report/model.h"
+#include "controller/report/units.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,19 +12,12 @@
 static void warn(struct report *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static void warn(struct report *r, const char *fmt, ...)
 {
-    char *text = NULL;
     va_list ap;
     va_start(ap, fmt);
-    int n = vasprintf(&text, fmt, ap);
+    char *text = mem_vprintf(fmt, ap);
     va_end(ap);
-    must(n >= 0);
     r->warnings.items = mem_realloc(r->warnings.items, r->warnings.count + 1, sizeof(*r->warnings.items));
     r->warnings.items[r->warnings.count++] = text;
-}
-
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
 }
 
 /* ---- what is missing ------------------------------------------------------------------------------- */
@@ -38,29 +32,27 @@ static void warn_of_state(struct report *r)
 {
     const struct store_job *job = &r->results.job;
     size_t missing = r->windows_missing;
-    const char *state = store_job_state_name(job->state);
-    char *cause = mem_strdup(job->cause[0] != '\0' ? job->cause : "no cause was stored");
-    size_t len = strlen(cause);
-    if (cause[len - 1] == '.') /* the sentence goes on */
-        cause[len - 1] = '\0';
+    const char *none = job->state == STORE_JOB_CANCELLED ? "cancelled" : "no cause was stored";
+    const char *cause = job->cause[0] != '\0' ? job->cause : none;
+    const char *end =
+        cause[strlen(cause) - 1] == '.' ? "" : "."; /* some causes end their sentence themselves */
     char *resume = mem_printf("`splitbench resume %s%s` goes on.", is_local(job) ? "--local " : "", job->id);
-    const char *cancelled = strncmp(cause, "cancelled", 9) == 0 ? "" : "cancelled: ";
     char *windows = missing != 0 ? mem_printf(" %zu of %zu window%s missing.", missing,
                                               r->design->window_count, missing == 1 ? " is" : "s are")
                                  : mem_strdup("");
     switch (job->state) {
     case STORE_JOB_QUEUED:
     case STORE_JOB_RUNNING:
-        warn(r, "NOT COMPLETE: the job is %s.%s", state, windows);
+        warn(r, "NOT COMPLETE: the job is %s.%s", store_job_state_name(job->state), windows);
         break;
     case STORE_JOB_FAILED:
         if (missing != 0)
-            warn(r, "NOT COMPLETE: the job failed: %s.%s %s", cause, windows, resume);
+            warn(r, "NOT COMPLETE: the job failed: %s%s%s %s", cause, end, windows, resume);
         else
-            warn(r, "The job failed: %s.", cause);
+            warn(r, "The job failed: %s%s", cause, end);
         break;
-    case STORE_JOB_CANCELLED:
-        warn(r, "NOT COMPLETE: the job was %s%s.%s %s", cancelled, cause, windows, resume);
+    case STORE_JOB_CANCELLED: /* the cause is the rest of the sentence: cancelled by 'ann' */
+        warn(r, "NOT COMPLETE: the job was %s%s%s %s", cause, end, windows, resume);
         break;
     case STORE_JOB_DONE:
         if (missing != 0)
@@ -71,7 +63,6 @@ static void warn_of_state(struct report *r)
     }
     free(windows);
     free(resume);
-    free(cause);
 }
 
 static void warn_of_gaps(struct report *r)
@@ -91,13 +82,13 @@ static void warn_of_gaps(struct report *r)
              invalid == 1 ? " has" : "s have", invalid == 1 ? "It is" : "They are");
     if (unusable != 0)
         warn(r, "%zu valid attempt%s without a result or with a window of no length: in no figure.", unusable,
-             plural(unusable));
+             units_plural(unusable));
     if (foreign != 0)
         warn(r, "%zu stored attempt%s no window of this schedule: in no figure.", foreign,
              foreign == 1 ? " belongs to" : "s belong to");
     if (r->results.late_events != 0)
         warn(r, "%" PRIu64 " result%s of agents came after their controller had gone: kept, in no figure.",
-             r->results.late_events, plural(r->results.late_events));
+             r->results.late_events, units_plural(r->results.late_events));
 }
 
 /* ---- what is mixed --------------------------------------------------------------------------------- */

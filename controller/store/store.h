@@ -54,7 +54,7 @@ struct store_job {
     char *name;
     enum store_job_state state;
     enum msg_mode mode;
-    char *cause; /* of a failure or cancellation, "" otherwise */
+    char *cause; /* of a failure a sentence, of a cancellation "cancelled by 'ann'"; "" otherwise */
     int32_t exit_code;
     enum store_placement placement;
     uint64_t created_wall_ns;

@@ -1,7 +1,7 @@
 /* The form of a report: its text within a width, its JSON, and which parts of it a job has. */
 #include "common/json.h"
 #include "common/mem.h"
-#include "controller/report/table.h"
+#include "controller/report/page.h"
 #include "tests/support/measured_job.h"
 #include "tests/support/report_reading.h"
 #include "tests/support/store_sample.h"
@@ -20,7 +20,7 @@ static size_t longest_line(const char *text)
     char *copy = mem_strdup(text);
     char *rest = copy;
     while (rest != NULL) {
-        size_t width = table_text_width(strsep(&rest, "\n"));
+        size_t width = page_text_width(strsep(&rest, "\n"));
         longest = width > longest ? width : longest;
     }
     free(copy);
