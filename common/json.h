@@ -1,9 +1,10 @@
 #ifndef COMMON_JSON_H
 #define COMMON_JSON_H
 /*
- * Strict JSON, read into a tree that knows where every value stood. Only json.c knows the library behind it;
- * json_scan.c refuses, before that library sees the text, what it would let pass: trailing text, NULs, broken
- * UTF-8, deep nesting. A tree is owned by whoever parsed it; read by any thread while nobody changes it.
+ * Strict JSON, read into a tree that knows where every value stood. The tree is cJSON's, which only json.c
+ * sees; json_scan.c reads the text into it, because cJSON's own reader knows no places and lets pass what we
+ * refuse: trailing text, NULs, broken UTF-8, deep nesting. A tree is owned by whoever parsed it; read by any
+ * thread while nobody changes it.
  *
  * Numbers keep their text, so integers are exact up to 2^64-1. Strings never hold a NUL.
  * Printing is common/json_write.h.
@@ -15,22 +16,15 @@
 
 enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT, JSON_KIND_COUNT };
 
+/* Within a node of the tree: what it holds is asked of the functions below. */
 struct json_value {
-    enum json_kind kind;
     uint32_t line; /* of its first character, from 1; 0 = not from a text */
     uint32_t column;
     uint32_t key_line; /* of its key, when a member of an object */
     uint32_t key_column;
-    bool boolean;
     bool loose;   /* set by owners of a tree: a scalar that may also be read as a string */
     bool refused; /* set by owners of a tree: reported already */
-    char *key;    /* NULL unless a member */
-    char *text;   /* string: decoded; number, true, false: as written; else NULL */
     struct json_value *parent;
-    struct json_value *child; /* first element or member, in the order of the text */
-    struct json_value *last;
-    struct json_value *next;
-    size_t count; /* elements or members */
     size_t index; /* position in the parent */
 };
 
@@ -42,7 +36,7 @@ struct json_options {
      */
     void (*on_duplicate)(void *arg, const struct json_value *extra, const struct json_value *first);
     void *arg;
-    uint32_t *line; /* out, may be NULL: place of the error when the parse fails */
+    uint32_t *line; /* out, both or neither: place of the error when the parse fails */
     uint32_t *column;
 };
 
@@ -54,6 +48,20 @@ struct json_options {
 NODISCARD enum err json_parse(const char *text, size_t len, const struct json_options *options,
                               struct json_value **out, struct err_detail *d);
 void json_free(struct json_value *v);
+
+enum json_kind json_kind(const struct json_value *v);
+/* A string decoded; a number, true and false as written; else NULL. */
+const char *json_text(const struct json_value *v);
+bool json_is_true(const struct json_value *v); /* NULL is not */
+/* NULL unless it is a member. */
+const char *json_key(const struct json_value *v);
+/* Elements or members in the order of the text; NULL at the end, and for NULL and scalars. Like strchr they
+ * take off a const, for the owner. */
+struct json_value *json_first(const struct json_value *container);
+struct json_value *json_next(const struct json_value *v);
+/* The member, or NULL when there is none or `object` is not an object. */
+struct json_value *json_member(const struct json_value *object, const char *key);
+size_t json_count(const struct json_value *container);
 
 /* Of the library behind it, from a buffer of that library's: the main thread. */
 const char *json_library_version(void);
@@ -68,17 +76,12 @@ const char *json_kind_text(enum json_kind k);
 /* What a value is, short: 17, "abc", a list. For messages. Returns `out`. */
 const char *json_describe(const struct json_value *v, char *out, size_t size);
 
-/* The member, or NULL when there is none or `object` is not an object. */
-const struct json_value *json_member(const struct json_value *object, const char *key);
-
 /*
  * Strict conversions. `v` NULL is ERR_NOT_FOUND; the wrong type or range is ERR_INVALID, and `d` says
  * "PATH: is X, must be Y" with the place before it when there is one. Whole numbers have no fraction and no
  * exponent.
  */
 NODISCARD enum err json_to_u64(const struct json_value *v, uint64_t min, uint64_t max, uint64_t *out,
-                               struct err_detail *d);
-NODISCARD enum err json_to_i64(const struct json_value *v, int64_t min, int64_t max, int64_t *out,
                                struct err_detail *d);
 NODISCARD enum err json_to_double(const struct json_value *v, double min, double max, double *out,
                                   struct err_detail *d);
@@ -88,15 +91,10 @@ NODISCARD enum err json_to_string(const struct json_value *v, const char **out, 
 
 /*
  * Members that must be there, for machine-made text. As above, but a missing one is ERR_INVALID ("ok: is
- * missing"). json_get_u64 and json_get_i64 also take a decimal string: the writer prints integers from 2^52
- * that way.
+ * missing"). json_get_u64 also takes a decimal string: the writer prints integers from 2^52 that way.
  */
 NODISCARD enum err json_get_u64(const struct json_value *object, const char *key, uint64_t min, uint64_t max,
                                 uint64_t *out, struct err_detail *d);
-NODISCARD enum err json_get_i64(const struct json_value *object, const char *key, int64_t min, int64_t max,
-                                int64_t *out, struct err_detail *d);
-NODISCARD enum err json_get_double(const struct json_value *object, const char *key, double min, double max,
-                                   double *out, struct err_detail *d);
 NODISCARD enum err json_get_bool(const struct json_value *object, const char *key, bool *out,
                                  struct err_detail *d);
 NODISCARD enum err json_get_string(const struct json_value *object, const char *key, const char **out,
@@ -105,8 +103,10 @@ NODISCARD enum err json_get_string(const struct json_value *object, const char *
 NODISCARD enum err json_get_child(const struct json_value *object, const char *key, enum json_kind kind,
                                   const struct json_value **out, struct err_detail *d);
 
-/* Changing a tree, for the owner of one: `text` as in the struct (NULL for containers), copied. */
+/* Changing a tree, for the owner of one: `text` as json_text gives it (NULL for containers), copied. */
 struct json_value *json_new(enum json_kind kind, const char *text);
+/* Makes it another scalar. */
+void json_set(struct json_value *v, enum json_kind kind, const char *text);
 /* Appends and takes over `child`; `key` is NULL in an array. The caller knows that the key is new. */
 void json_append(struct json_value *container, const char *key, struct json_value *child);
 /* Puts `fresh` where `old` stands in its parent, under the same key, and frees `old`. */

@@ -10,12 +10,12 @@
 
 const char *json_describe(const struct json_value *v, char *out, size_t size)
 {
-    if (v->kind == JSON_NUMBER || v->kind == JSON_BOOL)
-        snprintf(out, size, "%.40s", v->text);
-    else if (v->kind == JSON_STRING)
-        snprintf(out, size, strlen(v->text) > 40 ? "\"%.37s...\"" : "\"%s\"", v->text);
+    if (json_kind(v) == JSON_NUMBER || json_kind(v) == JSON_BOOL)
+        snprintf(out, size, "%.40s", json_text(v));
+    else if (json_kind(v) == JSON_STRING)
+        snprintf(out, size, strlen(json_text(v)) > 40 ? "\"%.37s...\"" : "\"%s\"", json_text(v));
     else
-        snprintf(out, size, "%s", json_kind_text(v->kind));
+        snprintf(out, size, "%s", json_kind_text(json_kind(v)));
     return out;
 }
 
@@ -53,8 +53,8 @@ static enum err to_u64(const struct json_value *v, bool text_too, uint64_t min, 
                        struct err_detail *d)
 {
     uint64_t n = 0;
-    bool kind = v->kind == JSON_NUMBER || (text_too && v->kind == JSON_STRING);
-    if (!kind || !read_u64(v->text, &n) || n < min || n > max)
+    bool kind = json_kind(v) == JSON_NUMBER || (text_too && json_kind(v) == JSON_STRING);
+    if (!kind || !read_u64(json_text(v), &n) || n < min || n > max)
         return refuse(v, d, "a whole number from %" PRIu64 " to %" PRIu64, min, max);
     *out = n;
     return ERR_OK;
@@ -66,30 +66,11 @@ enum err json_to_u64(const struct json_value *v, uint64_t min, uint64_t max, uin
     return v == NULL ? err_set(d, ERR_NOT_FOUND, "no such value") : to_u64(v, false, min, max, out, d);
 }
 
-static enum err to_i64(const struct json_value *v, bool text_too, int64_t min, int64_t max, int64_t *out,
-                       struct err_detail *d)
-{
-    bool ok = v->kind == JSON_NUMBER || (text_too && v->kind == JSON_STRING);
-    const char *digits = ok ? v->text + (v->text[0] == '-') : "";
-    ok = digits[0] != '\0' && strspn(digits, "0123456789") == strlen(digits);
-    errno = 0;
-    int64_t n = ok ? strtoll(v->text, NULL, 10) : 0;
-    if (!ok || errno != 0 || n < min || n > max)
-        return refuse(v, d, "a whole number from %" PRId64 " to %" PRId64, min, max);
-    *out = n;
-    return ERR_OK;
-}
-
-enum err json_to_i64(const struct json_value *v, int64_t min, int64_t max, int64_t *out, struct err_detail *d)
-{
-    return v == NULL ? err_set(d, ERR_NOT_FOUND, "no such value") : to_i64(v, false, min, max, out, d);
-}
-
 enum err json_to_double(const struct json_value *v, double min, double max, double *out, struct err_detail *d)
 {
     if (v == NULL)
         return err_set(d, ERR_NOT_FOUND, "no such value");
-    double n = v->kind == JSON_NUMBER ? strtod(v->text, NULL) : NAN;
+    double n = json_kind(v) == JSON_NUMBER ? strtod(json_text(v), NULL) : NAN;
     if (!(n >= min && n <= max))
         return refuse(v, d, "a number from %g to %g", min, max);
     *out = n;
@@ -100,9 +81,9 @@ enum err json_to_bool(const struct json_value *v, bool *out, struct err_detail *
 {
     if (v == NULL)
         return err_set(d, ERR_NOT_FOUND, "no such value");
-    if (v->kind != JSON_BOOL)
+    if (json_kind(v) != JSON_BOOL)
         return refuse(v, d, "true or false");
-    *out = v->boolean;
+    *out = json_is_true(v);
     return ERR_OK;
 }
 
@@ -110,9 +91,9 @@ enum err json_to_string(const struct json_value *v, const char **out, struct err
 {
     if (v == NULL)
         return err_set(d, ERR_NOT_FOUND, "no such value");
-    if (v->kind != JSON_STRING)
+    if (json_kind(v) != JSON_STRING)
         return refuse(v, d, "a string");
-    *out = v->text;
+    *out = json_text(v);
     return ERR_OK;
 }
 
@@ -126,7 +107,7 @@ static enum err want(const struct json_value *object, const char *key, const str
         return ERR_OK;
     if (object == NULL)
         return err_set(d, ERR_INVALID, "%s: is missing", key);
-    if (object->kind != JSON_OBJECT)
+    if (json_kind(object) != JSON_OBJECT)
         return refuse(object, d, "an object");
     json_path(object, path, sizeof path);
     err_set(d, ERR_INVALID, "%s%s%s: is missing", path, path[0] != '\0' ? "." : "", key);
@@ -140,22 +121,6 @@ enum err json_get_u64(const struct json_value *object, const char *key, uint64_t
     const struct json_value *v = NULL;
     enum err e = want(object, key, &v, d);
     return e != ERR_OK ? e : to_u64(v, true, min, max, out, d);
-}
-
-enum err json_get_i64(const struct json_value *object, const char *key, int64_t min, int64_t max,
-                      int64_t *out, struct err_detail *d)
-{
-    const struct json_value *v = NULL;
-    enum err e = want(object, key, &v, d);
-    return e != ERR_OK ? e : to_i64(v, true, min, max, out, d);
-}
-
-enum err json_get_double(const struct json_value *object, const char *key, double min, double max,
-                         double *out, struct err_detail *d)
-{
-    const struct json_value *v = NULL;
-    enum err e = want(object, key, &v, d);
-    return e != ERR_OK ? e : json_to_double(v, min, max, out, d);
 }
 
 enum err json_get_bool(const struct json_value *object, const char *key, bool *out, struct err_detail *d)
@@ -178,7 +143,7 @@ enum err json_get_child(const struct json_value *object, const char *key, enum j
 {
     const struct json_value *v = NULL;
     enum err e = want(object, key, &v, d);
-    if (e == ERR_OK && v->kind != kind)
+    if (e == ERR_OK && json_kind(v) != kind)
         e = refuse(v, d, "%s", json_kind_text(kind));
     if (e == ERR_OK)
         *out = v;

@@ -8,22 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct mark { /* where a value or a key stands */
+    uint32_t line;
+    uint32_t column;
+    size_t offset;
+};
+
 struct scanner {
-    struct json_scan *s;
-    char *text;
+    const char *text;
     size_t len;
     size_t pos;
     uint32_t line;
     uint32_t column;
     unsigned depth;
+    size_t count; /* of values and keys */
     bool comments;
+    struct json_value *root;
+    struct json_value *parent; /* what is open; NULL around the root */
+    char *key;                 /* of the member whose value comes next, owned */
+    struct mark key_mark;
+    struct mark failed;
     struct err_detail *d;
 };
 
 #define FAIL(c, ...)          fail_at(c, (c)->line, (c)->column, ERR_INVALID, __VA_ARGS__)
 #define FAIL_AT(c, mark, ...) fail_at(c, (mark)->line, (mark)->column, ERR_INVALID, __VA_ARGS__)
 #define fail_at(c, l, col, e, ...)                                                                           \
-    ((c)->s->line = (l), (c)->s->column = (col), err_set((c)->d, e, __VA_ARGS__))
+    ((c)->failed = (struct mark){.line = (l), .column = (col)}, err_set((c)->d, e, __VA_ARGS__))
 
 static int peek(const struct scanner *c)
 {
@@ -42,23 +53,52 @@ static void step(struct scanner *c, size_t n)
     c->pos += n;
 }
 
-static struct json_mark here(const struct scanner *c)
+static struct mark here(const struct scanner *c)
 {
-    return (struct json_mark){.line = c->line, .column = c->column, .offset = c->pos};
+    return (struct mark){.line = c->line, .column = c->column, .offset = c->pos};
 }
 
-static enum err add_mark(struct scanner *c, const struct json_mark *mark)
+static enum err count_one(struct scanner *c, const struct mark *mark)
 {
-    struct json_scan *s = c->s;
-    if (s->count == LIMIT_JSON_VALUES)
+    if (c->count == LIMIT_JSON_VALUES)
         return fail_at(c, mark->line, mark->column, ERR_TOO_BIG, "more than %u values and keys",
                        LIMIT_JSON_VALUES);
-    if (s->count == s->cap) {
-        s->cap = s->cap != 0 ? s->cap * 2 : 64;
-        s->marks = mem_realloc(s->marks, s->cap, sizeof *s->marks);
-    }
-    s->marks[s->count++] = *mark;
+    c->count++;
     return ERR_OK;
+}
+
+/* A value at `mark` goes into what is open, under the key that was read before it. `text` as in json.h. */
+static enum err add_value(struct scanner *c, enum json_kind kind, const char *text, const struct mark *mark)
+{
+    enum err e = count_one(c, mark);
+    if (e != ERR_OK)
+        return e;
+    struct json_value *v = json_new(kind, text);
+    v->line = mark->line;
+    v->column = mark->column;
+    if (c->parent == NULL) {
+        c->root = v;
+    } else {
+        if (c->key != NULL) {
+            v->key_line = c->key_mark.line;
+            v->key_column = c->key_mark.column;
+        }
+        json_append(c->parent, c->key, v);
+    }
+    free(c->key);
+    c->key = NULL;
+    if (kind == JSON_OBJECT || kind == JSON_ARRAY)
+        c->parent = v;
+    return ERR_OK;
+}
+
+/* The text from `mark` to here is a value as it is. */
+static enum err add_plain(struct scanner *c, enum json_kind kind, const struct mark *mark)
+{
+    char *text = mem_strndup(c->text + mark->offset, c->pos - mark->offset);
+    enum err e = add_value(c, kind, text, mark);
+    free(text);
+    return e;
 }
 
 /* What stands here, for a message: 'x', a byte by its value, or the end. */
@@ -77,7 +117,7 @@ static const char *found(const struct scanner *c, char out[24])
 
 static enum err skip_comment(struct scanner *c)
 {
-    struct json_mark start = here(c);
+    struct mark start = here(c);
     if (!c->comments)
         return FAIL(c, "comments are not allowed here");
     int second = c->pos + 1 < c->len ? c->text[c->pos + 1] : 0;
@@ -98,7 +138,6 @@ static enum err skip_comment(struct scanner *c)
             return FAIL(c, "byte 0x%02x is not UTF-8 text", (unsigned)ch);
         step(c, n);
     }
-    memset(c->text + start.offset, ' ', c->pos - start.offset);
     return ERR_OK;
 }
 
@@ -160,9 +199,51 @@ static enum err scan_escape(struct scanner *c)
     return ERR_OK;
 }
 
-static enum err scan_string(struct scanner *c)
+/* The character of a code point, as UTF-8. Returns its length. */
+static size_t put_utf8(char *out, unsigned code)
 {
-    struct json_mark mark = here(c);
+    size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = n; i-- > 1; code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(first[n] | code);
+    return n;
+}
+
+/* What the string between two places stands for; its escapes have been checked. No escape is shorter than
+ * what it stands for. */
+static char *decode(const struct scanner *c, size_t from, size_t to)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    static const char meant[] = "\"\\/\b\f\n\r\t";
+    char *text = mem_alloc(to - from + 1);
+    size_t len = 0;
+    while (from < to) {
+        if (c->text[from] != '\\') {
+            text[len++] = c->text[from++];
+            continue;
+        }
+        if (c->text[from + 1] != 'u') {
+            text[len++] = meant[strchr(letters, c->text[from + 1]) - letters];
+            from += 2;
+            continue;
+        }
+        unsigned code = (unsigned)hex4(c, from + 2);
+        from += 6;
+        if (code >= 0xd800 && code <= 0xdbff) {
+            code = 0x10000 + ((code - 0xd800) << 10) + ((unsigned)hex4(c, from + 2) - 0xdc00);
+            from += 6;
+        }
+        len += put_utf8(text + len, code);
+    }
+    text[len] = '\0';
+    return text;
+}
+
+/* A string, decoded; the caller frees it. */
+static enum err scan_string(struct scanner *c, char **out)
+{
+    struct mark mark = here(c);
     enum err e = ERR_OK;
     step(c, 1);
     while (e == ERR_OK) {
@@ -183,10 +264,20 @@ static enum err scan_string(struct scanner *c)
         if (ch == '"')
             break;
     }
-    if (e != ERR_OK)
-        return e;
-    mark.len = c->pos - mark.offset;
-    return add_mark(c, &mark);
+    if (e == ERR_OK)
+        *out = decode(c, mark.offset + 1, c->pos - 1);
+    return e;
+}
+
+static enum err scan_text(struct scanner *c)
+{
+    struct mark mark = here(c);
+    char *text = NULL;
+    enum err e = scan_string(c, &text);
+    if (e == ERR_OK)
+        e = add_value(c, JSON_STRING, text, &mark);
+    free(text);
+    return e;
 }
 
 static size_t digits(struct scanner *c)
@@ -199,7 +290,7 @@ static size_t digits(struct scanner *c)
 
 static enum err scan_number(struct scanner *c)
 {
-    struct json_mark mark = here(c);
+    struct mark mark = here(c);
     if (peek(c) == '-')
         step(c, 1);
     bool zero = peek(c) == '0';
@@ -223,16 +314,16 @@ static enum err scan_number(struct scanner *c)
     if (isalnum(peek(c)) || peek(c) == '_')
         return FAIL_AT(c, &mark,
                        "not a number: put durations and other texts in double quotes, like \"10s\"");
-    mark.len = c->pos - mark.offset;
-    if (mark.len > JSON_NUMBER_BYTES)
-        return FAIL_AT(c, &mark, "number of %zu characters: at most %u", mark.len, JSON_NUMBER_BYTES);
-    return add_mark(c, &mark);
+    size_t len = c->pos - mark.offset;
+    if (len > JSON_NUMBER_BYTES)
+        return FAIL_AT(c, &mark, "number of %zu characters: at most %u", len, JSON_NUMBER_BYTES);
+    return add_plain(c, JSON_NUMBER, &mark);
 }
 
 static enum err scan_word(struct scanner *c)
 {
     static const char *const words[] = {"true", "false", "null"};
-    struct json_mark mark = here(c);
+    struct mark mark = here(c);
     char text[24];
     const char *at = c->text + c->pos;
     size_t n = 0;
@@ -241,10 +332,10 @@ static enum err scan_word(struct scanner *c)
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (strlen(words[i]) != n || memcmp(words[i], at, n) != 0)
             continue;
-        mark.len = n;
         while (n-- > 0)
             step(c, 1);
-        return add_mark(c, &mark);
+        return strcmp(words[i], "null") == 0 ? add_value(c, JSON_NULL, NULL, &mark)
+                                             : add_plain(c, JSON_BOOL, &mark);
     }
     if (peek(c) == '\'')
         return FAIL(c, "strings stand in double quotes");
@@ -261,7 +352,10 @@ static enum err scan_key(struct scanner *c)
     char text[24];
     if (peek(c) != '"')
         return FAIL(c, "a key in double quotes is missing: found %s", found(c, text));
-    enum err e = scan_string(c);
+    c->key_mark = here(c);
+    enum err e = scan_string(c, &c->key);
+    if (e == ERR_OK)
+        e = count_one(c, &c->key_mark);
     if (e == ERR_OK)
         e = skip_blanks(c);
     if (e != ERR_OK)
@@ -275,19 +369,20 @@ static enum err scan_key(struct scanner *c)
 /* An array or object, from its opening bracket on. */
 static enum err scan_container(struct scanner *c)
 {
-    struct json_mark mark = here(c);
+    struct mark mark = here(c);
     bool object = peek(c) == '{';
     int close = object ? '}' : ']';
     char text[24];
     if (++c->depth > LIMIT_JSON_DEPTH)
         return FAIL(c, "more than %u levels of nesting", LIMIT_JSON_DEPTH);
-    enum err e = add_mark(c, &mark);
+    struct json_value *around = c->parent;
+    enum err e = add_value(c, object ? JSON_OBJECT : JSON_ARRAY, NULL, &mark);
     step(c, 1);
     if (e == ERR_OK)
         e = skip_blanks(c);
     for (bool first = true; e == ERR_OK && peek(c) != close; first = false) {
         if (!first) {
-            struct json_mark comma = here(c);
+            struct mark comma = here(c);
             if (peek(c) < 0)
                 return FAIL_AT(c, &mark, "'%c' is not closed", object ? '{' : '[');
             if (peek(c) != ',')
@@ -310,6 +405,7 @@ static enum err scan_container(struct scanner *c)
         return e;
     step(c, 1);
     c->depth--;
+    c->parent = around;
     return ERR_OK;
 }
 
@@ -320,34 +416,40 @@ static enum err scan_value(struct scanner *c)
     if (ch == '{' || ch == '[')
         return scan_container(c);
     if (ch == '"')
-        return scan_string(c);
+        return scan_text(c);
     if (ch == '-' || isdigit(ch))
         return scan_number(c);
     return scan_word(c);
 }
 
-enum err json_scan(struct json_scan *s, char *text, size_t len, bool comments, struct err_detail *d)
+static enum err scan_whole(struct scanner *c)
 {
     char what[24];
-    *s = (struct json_scan){0};
-    struct scanner c = {
-        .s = s, .text = text, .len = len, .line = 1, .column = 1, .comments = comments, .d = d};
-    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        return FAIL(&c, "the text starts with a byte order mark: save it as UTF-8 without one");
-    enum err e = skip_blanks(&c);
-    if (e == ERR_OK && c.pos == len)
-        return FAIL(&c, "the text is empty: a value is missing");
+    if (c->len >= 3 && memcmp(c->text, "\xef\xbb\xbf", 3) == 0)
+        return FAIL(c, "the text starts with a byte order mark: save it as UTF-8 without one");
+    enum err e = skip_blanks(c);
+    if (e == ERR_OK && c->pos == c->len)
+        return FAIL(c, "the text is empty: a value is missing");
     if (e == ERR_OK)
-        e = scan_value(&c);
+        e = scan_value(c);
     if (e == ERR_OK)
-        e = skip_blanks(&c);
-    if (e == ERR_OK && c.pos != len)
-        return FAIL(&c, "nothing may follow the value: found %s", found(&c, what));
+        e = skip_blanks(c);
+    if (e == ERR_OK && c->pos != c->len)
+        return FAIL(c, "nothing may follow the value: found %s", found(c, what));
     return e;
 }
 
-void json_scan_fini(struct json_scan *s)
+enum err json_scan(const char *text, size_t len, const struct json_options *options, struct json_value **out,
+                   struct err_detail *d)
 {
-    free(s->marks);
-    *s = (struct json_scan){0};
+    struct scanner c = {
+        .text = text, .len = len, .line = 1, .column = 1, .comments = options->comments, .d = d};
+    enum err e = scan_whole(&c);
+    free(c.key);
+    if (e == ERR_OK) {
+        *out = c.root;
+        return ERR_OK;
+    }
+    json_free(c.root);
+    return json_fail(options, e, c.failed.line, c.failed.column, d);
 }

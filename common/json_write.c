@@ -176,16 +176,17 @@ void json_write_null(struct json_writer *w, const char *key)
 
 void json_write_value(struct json_writer *w, const char *key, const struct json_value *v)
 {
-    if (v->kind == JSON_ARRAY || v->kind == JSON_OBJECT) {
-        open_container(w, key, v->kind == JSON_OBJECT);
-        for (const struct json_value *c = v->child; c != NULL; c = c->next)
-            json_write_value(w, c->key, c);
+    enum json_kind kind = json_kind(v);
+    if (kind == JSON_ARRAY || kind == JSON_OBJECT) {
+        open_container(w, key, kind == JSON_OBJECT);
+        for (const struct json_value *c = json_first(v); c != NULL; c = json_next(c))
+            json_write_value(w, json_key(c), c);
         json_write_close(w);
-    } else if (v->kind == JSON_STRING) {
-        json_write_string(w, key, v->text);
+    } else if (kind == JSON_STRING) {
+        json_write_string(w, key, json_text(v));
     } else {
         begin(w, key);
-        put_text(w, v->kind == JSON_NULL ? "null" : v->text);
+        put_text(w, kind == JSON_NULL ? "null" : json_text(v));
     }
 }
 

@@ -200,11 +200,11 @@ static enum err explain_no_window(const struct json_value *root, struct err_deta
     uint64_t count = 0;
     enum err e = json_get_child(root, "warmup_errors", JSON_ARRAY, &errors, d);
     if (e == ERR_OK)
-        e = json_get_string(errors->child, "cause", &cause, d);
+        e = json_get_string(json_first(errors), "cause", &cause, d);
     if (e == ERR_OK)
-        e = json_get_string(errors->child, "sample", &sample, d);
+        e = json_get_string(json_first(errors), "sample", &sample, d);
     if (e == ERR_OK)
-        e = get_count(errors->child, "count", &count, d);
+        e = get_count(json_first(errors), "count", &count, d);
     if (e != ERR_OK)
         return e;
     return err_set(d, ERR_UNREACHABLE, "no connection could be opened: %.40s, %" PRIu64 " times (%.200s)",
@@ -243,7 +243,7 @@ static enum err parse_figure(const struct json_value *root, const struct figure_
     const struct json_value *in = row->group[0] != '\0' ? json_member(root, row->group) : root;
     const struct json_value *told = json_member(in, row->key);
     uint64_t value = 0;
-    if (row->since > 1 && (told == NULL || told->kind == JSON_NULL))
+    if (row->since > 1 && (told == NULL || json_kind(told) == JSON_NULL))
         return ERR_OK;
     enum err e = row->group[0] != '\0' ? json_get_child(root, row->group, JSON_OBJECT, &in, d) : ERR_OK;
     if (e == ERR_OK)
@@ -268,16 +268,17 @@ static enum err parse_statuses(const struct json_value *root, struct msg_loaded 
     enum err e = json_get_child(root, "status", JSON_OBJECT, &status, d);
     if (e != ERR_OK)
         return e;
-    if (status->count > MSG_STATUSES_MAX)
-        return err_set(d, ERR_TOO_BIG, "%zu different statuses: at most %u", status->count, MSG_STATUSES_MAX);
-    out->statuses = mem_zalloc(status->count, sizeof *out->statuses);
-    for (const struct json_value *v = status->child; v != NULL && e == ERR_OK; v = v->next) {
+    if (json_count(status) > MSG_STATUSES_MAX)
+        return err_set(d, ERR_TOO_BIG, "%zu different statuses: at most %u", json_count(status),
+                       MSG_STATUSES_MAX);
+    out->statuses = mem_zalloc(json_count(status), sizeof *out->statuses);
+    for (const struct json_value *v = json_first(status); v != NULL && e == ERR_OK; v = json_next(v)) {
         struct msg_status_count *s = &out->statuses[out->status_count];
-        bool code =
-            strspn(v->key, "0123456789") == 3 && v->key[3] == '\0' && v->key[0] >= '1' && v->key[0] <= '9';
+        bool code = strspn(json_key(v), "0123456789") == 3 && json_key(v)[3] == '\0' &&
+                    json_key(v)[0] >= '1' && json_key(v)[0] <= '9';
         if (!code)
-            return err_set(d, ERR_INVALID, "status: \"%.40s\" is not an HTTP status", v->key);
-        s->status = (uint32_t)strtoul(v->key, NULL, 10);
+            return err_set(d, ERR_INVALID, "status: \"%.40s\" is not an HTTP status", json_key(v));
+        s->status = (uint32_t)strtoul(json_key(v), NULL, 10);
         e = json_to_u64(v, 0, LIMIT_COUNT, &s->count, d);
         out->status_count++;
     }
@@ -314,10 +315,11 @@ static enum err parse_errors(const struct json_value *root, struct msg_loaded *o
     enum err e = json_get_child(root, "errors", JSON_ARRAY, &errors, d);
     if (e != ERR_OK)
         return e;
-    if (errors->count > MSG_ERRORS_MAX)
-        return err_set(d, ERR_TOO_BIG, "%zu classes of errors: at most %u", errors->count, MSG_ERRORS_MAX);
-    out->errors = mem_zalloc(errors->count, sizeof *out->errors);
-    for (const struct json_value *v = errors->child; v != NULL && e == ERR_OK; v = v->next)
+    if (json_count(errors) > MSG_ERRORS_MAX)
+        return err_set(d, ERR_TOO_BIG, "%zu classes of errors: at most %u", json_count(errors),
+                       MSG_ERRORS_MAX);
+    out->errors = mem_zalloc(json_count(errors), sizeof *out->errors);
+    for (const struct json_value *v = json_first(errors); v != NULL && e == ERR_OK; v = json_next(v))
         e = parse_error(v, &out->errors[out->error_count++], d);
     return e;
 }
@@ -384,8 +386,8 @@ static enum err parse(const char *output, size_t len, const struct driver_span *
 {
     struct json_value *root = NULL;
     enum err e = json_parse(output, len, NULL, &root, d);
-    if (e == ERR_OK && root->kind != JSON_OBJECT)
-        e = err_set(d, ERR_INVALID, "it is %s, not an object", json_kind_text(root->kind));
+    if (e == ERR_OK && json_kind(root) != JSON_OBJECT)
+        e = err_set(d, ERR_INVALID, "it is %s, not an object", json_kind_text(json_kind(root)));
     if (e == ERR_OK)
         e = parse_tree(root, span, out, d);
     if (e == ERR_OK)

@@ -42,12 +42,12 @@ static enum err refuse(const struct json_value *v, const char *what, struct err_
 static enum err refuse_unknown(const struct json_value *object, const char *const *known, size_t count,
                                struct err_detail *d)
 {
-    if (object->kind != JSON_OBJECT)
+    if (json_kind(object) != JSON_OBJECT)
         return refuse(object, "must be an object", d);
-    for (const struct json_value *m = object->child; m != NULL; m = m->next) {
+    for (const struct json_value *m = json_first(object); m != NULL; m = json_next(m)) {
         bool found = false;
         for (size_t i = 0; i < count; i++)
-            found |= strcmp(m->key, known[i]) == 0;
+            found |= strcmp(json_key(m), known[i]) == 0;
         if (!found)
             return refuse(m, "is not known here", d);
     }
@@ -67,14 +67,14 @@ static enum err read_headers(struct entry *e, const struct json_value *headers, 
 {
     if (headers == NULL)
         return ERR_OK;
-    if (headers->kind != JSON_OBJECT || headers->count > LIMIT_HEADERS)
+    if (json_kind(headers) != JSON_OBJECT || json_count(headers) > LIMIT_HEADERS)
         return refuse(headers, "must be an object with at most 128 headers", d);
-    for (const struct json_value *h = headers->child; h != NULL; h = h->next) {
+    for (const struct json_value *h = json_first(headers); h != NULL; h = json_next(h)) {
         const char *value = NULL;
         enum err err = json_to_string(h, &value, d);
         if (err != ERR_OK)
             return err;
-        e->headers[e->spec.header_count++] = mem_printf("%s: %s", h->key, value);
+        e->headers[e->spec.header_count++] = mem_printf("%s: %s", json_key(h), value);
     }
     e->spec.headers = (const char *const *)e->headers;
     return ERR_OK;
@@ -84,8 +84,8 @@ static enum err read_status(struct expect *x, const struct json_value *v, struct
 {
     if (v == NULL)
         return ERR_OK;
-    if (v->kind == JSON_NUMBER || v->kind == JSON_STRING)
-        return expect_parse_status(x, v->text, "expect.status", d);
+    if (json_kind(v) == JSON_NUMBER || json_kind(v) == JSON_STRING)
+        return expect_parse_status(x, json_text(v), "expect.status", d);
     return refuse(v, "must be a status or a text like \"200,304\"", d);
 }
 
@@ -163,10 +163,10 @@ static enum err read_entry(struct entry *e, const struct json_value *v, const st
 static enum err read_list(struct request_set *s, const struct json_value *list, const struct target *t,
                           const struct options *o, struct err_detail *d)
 {
-    if (list->kind != JSON_ARRAY || list->count == 0)
+    if (json_kind(list) != JSON_ARRAY || json_count(list) == 0)
         return refuse(list, "must be a list of requests", d);
     enum err e = ERR_OK;
-    for (const struct json_value *v = list->child; v != NULL && e == ERR_OK; v = v->next) {
+    for (const struct json_value *v = json_first(list); v != NULL && e == ERR_OK; v = json_next(v)) {
         struct entry entry = {0};
         e = read_entry(&entry, v, o, s->count, d);
         if (e == ERR_OK) {

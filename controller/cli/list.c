@@ -18,7 +18,7 @@
 static const char *text_of(const struct json_value *object, const char *key)
 {
     const struct json_value *v = json_member(object, key);
-    return v != NULL && v->kind != JSON_NULL && v->text != NULL ? v->text : "";
+    return v != NULL && json_kind(v) != JSON_NULL && json_text(v) != NULL ? json_text(v) : "";
 }
 
 /* Why a job ended so, or what it waits for: of many jobs the first line, of one all that is known. */
@@ -38,7 +38,7 @@ static void print_jobs(const struct json_value *jobs)
     listing_init(&t, ARRAY_LEN(header), right);
     for (size_t i = 0; i < ARRAY_LEN(header); i++)
         listing_add(&t, header[i]);
-    for (const struct json_value *j = jobs != NULL ? jobs->child : NULL; j != NULL; j = j->next) {
+    for (const struct json_value *j = json_first(jobs); j != NULL; j = json_next(j)) {
         char windows[64];
         bool run = strcmp(text_of(j, "mode"), "verify") != 0;
         snprintf(windows, sizeof windows, "%s/%s", text_of(j, "windows_done"), text_of(j, "windows_total"));
@@ -47,7 +47,7 @@ static void print_jobs(const struct json_value *jobs)
         listing_add(&t, run ? windows : "verify");
         listing_add(&t, text_of(j, "placement"));
         listing_add(&t, text_of(j, "name"));
-        add_cause(&t, text_of(j, "cause"), jobs->count == 1);
+        add_cause(&t, text_of(j, "cause"), json_count(jobs) == 1);
     }
     if (t.count == t.columns)
         puts("no jobs yet");
@@ -65,10 +65,10 @@ static void add_machine(struct listing *t, const struct json_value *host)
     const char *cpu = text_of(host, "cpu_model");
     buf_init(&text, LIMIT_TEXT_BYTES);
     enum err e = job[0] != '\0' ? buf_printf(&text, "job %s", job) : ERR_OK;
-    for (const struct json_value *l = labels != NULL ? labels->child : NULL; l != NULL; l = l->next) {
-        const char *gap = l != labels->child ? " " : text.len != 0 ? "; " : "";
+    for (const struct json_value *l = json_first(labels); l != NULL; l = json_next(l)) {
+        const char *gap = l != json_first(labels) ? " " : text.len != 0 ? "; " : "";
         if (e == ERR_OK)
-            e = buf_printf(&text, "%s%s=%s", gap, l->key, l->text != NULL ? l->text : "");
+            e = buf_printf(&text, "%s%s=%s", gap, json_key(l), json_text(l) != NULL ? json_text(l) : "");
     }
     if (e == ERR_OK && cpu[0] != '\0')
         e = buf_printf(&text, "%s%s", text.len != 0 ? "; " : "", cpu);
@@ -85,13 +85,12 @@ static void print_hosts(const struct json_value *hosts)
     listing_init(&t, ARRAY_LEN(header), right);
     for (size_t i = 0; i < ARRAY_LEN(header); i++)
         listing_add(&t, header[i]);
-    for (const struct json_value *h = hosts != NULL ? hosts->child : NULL; h != NULL; h = h->next) {
-        const struct json_value *connected = json_member(h, "connected");
+    for (const struct json_value *h = json_first(hosts); h != NULL; h = json_next(h)) {
         char memory[32];
         snprintf(memory, sizeof memory, "%.1f GiB",
                  strtod(text_of(h, "memory_bytes"), NULL) / (1024.0 * 1024.0 * 1024.0));
         listing_add(&t, text_of(h, "name"));
-        listing_add(&t, connected != NULL && connected->boolean
+        listing_add(&t, json_is_true(json_member(h, "connected"))
                             ? (text_of(h, "job")[0] != '\0' ? "working" : "free")
                             : "gone");
         listing_add(&t, text_of(h, "cpus"));

@@ -198,10 +198,8 @@ static size_t count_connected(const char *hosts_json, size_t len)
     if (json_parse(hosts_json, len, NULL, &tree, NULL) != ERR_OK)
         return 0;
     const struct json_value *hosts = json_member(tree, "hosts");
-    for (const struct json_value *h = hosts != NULL ? hosts->child : NULL; h != NULL; h = h->next) {
-        const struct json_value *connected = json_member(h, "connected");
-        n += connected != NULL && connected->boolean;
-    }
+    for (const struct json_value *h = json_first(hosts); h != NULL; h = json_next(h))
+        n += json_is_true(json_member(h, "connected"));
     json_free(tree);
     return n;
 }

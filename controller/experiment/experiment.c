@@ -135,8 +135,8 @@ static void read_files(struct experiment_reader *r, const struct json_value *v, 
 {
     if (v == NULL || !reader_list(r, v, LIMIT_GLOBS, "patterns like \"dist/**\""))
         return;
-    e->files.items = mem_zalloc(v->count, sizeof *e->files.items);
-    for (const struct json_value *g = v->child; g != NULL; g = g->next) {
+    e->files.items = mem_zalloc(json_count(v), sizeof *e->files.items);
+    for (const struct json_value *g = json_first(v); g != NULL; g = json_next(g)) {
         char *glob = NULL;
         if (!reader_get_string(r, g, LIMIT_PATH_BYTES - 1, &glob))
             continue;

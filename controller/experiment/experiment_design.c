@@ -81,7 +81,7 @@ static void check_ports(struct experiment_reader *r, const struct experiment *e)
     const struct json_value *targets = json_member(r->root, "targets");
     if (e->design.fresh != EXPERIMENT_FRESH_JOB || targets == NULL)
         return;
-    for (const struct json_value *v = targets->child; v != NULL; v = v->next) {
+    for (const struct json_value *v = json_first(targets); v != NULL; v = json_next(v)) {
         const struct experiment_target *t = &e->targets[v->index];
         for (size_t i = 0; i < v->index && t->port != 0; i++) {
             if (e->targets[i].port != t->port)
@@ -101,7 +101,7 @@ static void check_load_hosts(struct experiment_reader *r, const struct experimen
 {
     uint32_t hosts = e->roles[1].count;
     const struct json_value *list = json_member(r->root, "workloads");
-    for (const struct json_value *v = list != NULL ? list->child : NULL; v != NULL; v = v->next) {
+    for (const struct json_value *v = json_first(list); v != NULL; v = json_next(v)) {
         const struct experiment_workload *w = v->index < e->workload_count ? &e->workloads[v->index] : NULL;
         for (size_t i = 0; w != NULL && i < w->connection_count; i++) {
             if (w->connections[i] >= hosts)
@@ -145,16 +145,16 @@ void experiment_check_whole(struct experiment_reader *r, const struct experiment
     const struct json_value *targets = json_member(r->root, "targets");
     if (r->options->use != EXPERIMENT_USE_REMOTE || targets == NULL)
         return;
-    for (const struct json_value *v = targets->child; v != NULL; v = v->next) {
+    for (const struct json_value *v = json_first(targets); v != NULL; v = json_next(v)) {
         const struct json_value *dir = json_member(v, "dir");
-        if (v->index >= e->target_count || dir == NULL || dir->text == NULL || dir->text[0] == '/')
+        if (v->index >= e->target_count || dir == NULL || json_text(dir) == NULL || json_text(dir)[0] == '/')
             continue;
         if (e->files.count == 0)
             reader_problem(r, dir,
                            "\"%s\" is relative, but `files` names nothing to copy to the server "
                            "host: name the files, or give a directory there that starts with /",
-                           dir->text);
-        else if (strstr(dir->text, "..") != NULL)
-            reader_problem(r, dir, "\"%s\" leads out of the workspace on the server host", dir->text);
+                           json_text(dir));
+        else if (strstr(json_text(dir), "..") != NULL)
+            reader_problem(r, dir, "\"%s\" leads out of the workspace on the server host", json_text(dir));
     }
 }

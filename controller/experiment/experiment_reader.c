@@ -148,16 +148,16 @@ bool reader_object(struct experiment_reader *r, const struct json_value *v, cons
                    size_t count)
 {
     char allowed[512];
-    if (v->kind != JSON_OBJECT)
+    if (json_kind(v) != JSON_OBJECT)
         return reader_refuse(r, v, "an object with %s", reader_words(keys, count, allowed, sizeof allowed));
-    for (const struct json_value *m = v->child; m != NULL; m = m->next) {
-        if (is_word(keys, count, m->key))
+    for (const struct json_value *m = json_first(v); m != NULL; m = json_next(m)) {
+        if (is_word(keys, count, json_key(m)))
             continue;
         if (r->problems->count == LIMIT_PROBLEMS) { /* spares the search for what was meant */
             r->dropped++;
             continue;
         }
-        const char *close = parse_closest(m->key, keys, count);
+        const char *close = parse_closest(json_key(m), keys, count);
         reader_problem_key(
             r, m, "unknown key; allowed: %s%s%s%s", reader_words(keys, count, allowed, sizeof allowed),
             close != NULL ? "; did you mean " : "", close != NULL ? close : "", close != NULL ? "?" : "");
@@ -167,10 +167,10 @@ bool reader_object(struct experiment_reader *r, const struct json_value *v, cons
 
 bool reader_list(struct experiment_reader *r, const struct json_value *v, size_t max, const char *what)
 {
-    if (v->kind != JSON_ARRAY)
+    if (json_kind(v) != JSON_ARRAY)
         return reader_refuse(r, v, "a list of %s", what);
-    if (v->count == 0 || v->count > max) {
-        reader_problem(r, v, "has %zu elements, must have 1 to %zu %s", v->count, max, what);
+    if (json_count(v) == 0 || json_count(v) > max) {
+        reader_problem(r, v, "has %zu elements, must have 1 to %zu %s", json_count(v), max, what);
         return false;
     }
     return true;
@@ -178,16 +178,16 @@ bool reader_list(struct experiment_reader *r, const struct json_value *v, size_t
 
 void reader_unique_names(struct experiment_reader *r, const struct json_value *list)
 {
-    for (const struct json_value *v = list->child; v != NULL; v = v->next) {
+    for (const struct json_value *v = json_first(list); v != NULL; v = json_next(v)) {
         const struct json_value *name = json_member(v, "name");
-        if (name == NULL || name->text == NULL)
+        if (name == NULL || json_text(name) == NULL)
             continue;
-        for (const struct json_value *w = list->child; w != v; w = w->next) {
+        for (const struct json_value *w = json_first(list); w != v; w = json_next(w)) {
             const struct json_value *other = json_member(w, "name");
-            if (other == NULL || other->text == NULL || strcmp(other->text, name->text) != 0)
+            if (other == NULL || json_text(other) == NULL || strcmp(json_text(other), json_text(name)) != 0)
                 continue;
             reader_problem(r, name, "\"%.64s\" is the name of %s[%zu] already; names must be unique",
-                           name->text, list->key, w->index);
+                           json_text(name), json_key(list), w->index);
             break;
         }
     }
@@ -236,7 +236,7 @@ bool reader_get_positive(struct experiment_reader *r, const struct json_value *v
 /* A string, or what a variable or --set put in its place. NULL when it is neither. */
 static const char *as_text(const struct json_value *v)
 {
-    return v->kind == JSON_STRING || v->loose ? v->text : NULL;
+    return json_kind(v) == JSON_STRING || v->loose ? json_text(v) : NULL;
 }
 
 bool reader_get_duration(struct experiment_reader *r, const struct json_value *v, uint64_t min_ns,
@@ -265,7 +265,8 @@ bool reader_get_text(struct experiment_reader *r, const struct json_value *v, si
     const char *text = as_text(v);
     if (text == NULL)
         return reader_refuse(r, v, "a string%s",
-                             v->kind == JSON_NUMBER || v->kind == JSON_BOOL ? ": put it in quotes" : "");
+                             json_kind(v) == JSON_NUMBER || json_kind(v) == JSON_BOOL ? ": put it in quotes"
+                                                                                      : "");
     size_t len = strlen(text);
     if (len > bytes_max) {
         reader_problem(r, v, "has %zu bytes, at most %zu are allowed", len, bytes_max);
@@ -328,13 +329,13 @@ bool reader_get_word(struct experiment_reader *r, const struct json_value *v, co
     char allowed[256];
     if (v == NULL)
         return true;
-    for (size_t i = 0; v->kind == JSON_STRING && i < count; i++) {
-        if (strcmp(words[i], v->text) != 0)
+    for (size_t i = 0; json_kind(v) == JSON_STRING && i < count; i++) {
+        if (strcmp(words[i], json_text(v)) != 0)
             continue;
         *out = i;
         return true;
     }
-    const char *close = v->kind == JSON_STRING ? parse_closest(v->text, words, count) : NULL;
+    const char *close = json_kind(v) == JSON_STRING ? parse_closest(json_text(v), words, count) : NULL;
     return reader_refuse(r, v, "one of %s%s%s%s", reader_words(words, count, allowed, sizeof allowed),
                          close != NULL ? "; did you mean " : "", close != NULL ? close : "",
                          close != NULL ? "?" : "");
@@ -344,15 +345,15 @@ bool reader_get_word(struct experiment_reader *r, const struct json_value *v, co
 
 bool reader_get_argv(struct experiment_reader *r, const struct json_value *v, struct msg_strings *out)
 {
-    if (v->kind == JSON_STRING)
+    if (json_kind(v) == JSON_STRING)
         return reader_refuse(r, v,
                              "a list of words, like [\"nginx\", \"-c\", \"my.conf\"]; no shell splits it");
     if (!reader_list(r, v, LIMIT_ARGV_COUNT, "words of a command"))
         return false;
     size_t problems = r->problems->count + r->dropped;
     size_t bytes = 0;
-    out->items = mem_zalloc(v->count, sizeof *out->items);
-    for (const struct json_value *word = v->child; word != NULL; word = word->next) {
+    out->items = mem_zalloc(json_count(v), sizeof *out->items);
+    for (const struct json_value *word = json_first(v); word != NULL; word = json_next(word)) {
         const char *text = "";
         if (!reader_get_text(r, word, LIMIT_COMMAND_BYTES, &text))
             continue;
@@ -370,8 +371,8 @@ bool reader_get_argv(struct experiment_reader *r, const struct json_value *v, st
  * means. */
 static bool refuse_labels(struct experiment_reader *r, const struct json_value *v)
 {
-    const struct json_value *word = v->kind == JSON_ARRAY ? v->child : v;
-    const char *text = word != NULL && word->kind == JSON_STRING ? word->text : "";
+    const struct json_value *word = json_kind(v) == JSON_ARRAY ? json_first(v) : v;
+    const char *text = word != NULL && json_kind(word) == JSON_STRING ? json_text(word) : "";
     const char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || strlen(text) > LIMIT_NAME_BYTES || strpbrk(text, "\"\\") != NULL)
         return reader_refuse(r, v, "an object of labels, like { \"pool\": \"sut\" }");
@@ -384,21 +385,22 @@ bool reader_get_labels(struct experiment_reader *r, const struct json_value *v, 
 {
     if (v == NULL)
         return true;
-    if (v->kind != JSON_OBJECT)
+    if (json_kind(v) != JSON_OBJECT)
         return refuse_labels(r, v);
-    if (v->count > MSG_LABELS_MAX) {
-        reader_problem(r, v, "has %zu labels, at most %u are allowed", v->count, MSG_LABELS_MAX);
+    if (json_count(v) > MSG_LABELS_MAX) {
+        reader_problem(r, v, "has %zu labels, at most %u are allowed", json_count(v), MSG_LABELS_MAX);
         return false;
     }
-    *out = mem_zalloc(v->count, sizeof **out);
-    for (const struct json_value *m = v->child; m != NULL; m = m->next) {
+    *out = mem_zalloc(json_count(v), sizeof **out);
+    for (const struct json_value *m = json_first(v); m != NULL; m = json_next(m)) {
         struct experiment_label label = {0};
-        size_t good = strspn(m->key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-");
-        if (m->key[0] == '\0' || m->key[good] != '\0' || good > LIMIT_NAME_BYTES)
+        size_t good =
+            strspn(json_key(m), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-");
+        if (json_key(m)[0] == '\0' || json_key(m)[good] != '\0' || good > LIMIT_NAME_BYTES)
             reader_problem_key(r, m, "label keys are made of letters, digits and ._/-, at most %u of them",
                                LIMIT_NAME_BYTES);
         else if (reader_get_string(r, m, LIMIT_NAME_BYTES, &label.value)) {
-            label.key = mem_strdup(m->key);
+            label.key = mem_strdup(json_key(m));
             (*out)[(*count)++] = label;
         }
     }

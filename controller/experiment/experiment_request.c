@@ -67,12 +67,12 @@ static void read_header(struct experiment_reader *r, const struct json_value *v,
 {
     static const char *const framing[] = {"content-length", "transfer-encoding"};
     const char *value = NULL;
-    if (!is_token(v->key)) {
+    if (!is_token(json_key(v))) {
         reader_problem_key(r, v, "is not a header name");
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(framing); i++) {
-        if (strcasecmp(framing[i], v->key) != 0)
+        if (strcasecmp(framing[i], json_key(v)) != 0)
             continue;
         reader_problem_key(r, v, "follows from the body and cannot be set");
         return;
@@ -86,29 +86,30 @@ static void read_header(struct experiment_reader *r, const struct json_value *v,
         return;
     }
     for (size_t i = 0; i < out->count; i++) {
-        if (strcasecmp(out->items[i].name, v->key) != 0)
+        if (strcasecmp(out->items[i].name, json_key(v)) != 0)
             continue;
         reader_problem_key(r, v, "is there twice: case does not matter in header names");
         return;
     }
-    out->items[out->count++] = (struct msg_header){.name = mem_strdup(v->key), .value = mem_strdup(value)};
+    out->items[out->count++] =
+        (struct msg_header){.name = mem_strdup(json_key(v)), .value = mem_strdup(value)};
 }
 
 static void read_headers(struct experiment_reader *r, const struct json_value *v, struct msg_headers *out)
 {
     if (v == NULL)
         return;
-    if (v->kind != JSON_OBJECT) {
+    if (json_kind(v) != JSON_OBJECT) {
         reader_refuse(r, v, "an object of headers, like { \"accept\": \"text/plain\" }");
         return;
     }
-    if (v->count > LIMIT_HEADERS) {
-        reader_problem(r, v, "has %zu headers, at most %u are allowed", v->count, LIMIT_HEADERS);
+    if (json_count(v) > LIMIT_HEADERS) {
+        reader_problem(r, v, "has %zu headers, at most %u are allowed", json_count(v), LIMIT_HEADERS);
         return;
     }
-    out->items = mem_zalloc(v->count, sizeof *out->items);
+    out->items = mem_zalloc(json_count(v), sizeof *out->items);
     size_t bytes = 0;
-    for (const struct json_value *m = v->child; m != NULL; m = m->next)
+    for (const struct json_value *m = json_first(v); m != NULL; m = json_next(m))
         read_header(r, m, out);
     for (size_t i = 0; i < out->count; i++)
         bytes += strlen(out->items[i].name) + strlen(out->items[i].value) + 4;
@@ -152,20 +153,20 @@ static void read_body(struct experiment_reader *r, const struct json_value *requ
     static const char *const keys[] = {"body", "body_file", "body_base64"};
     const struct json_value *found = NULL;
     const char *text = NULL;
-    for (const struct json_value *m = request->child; m != NULL; m = m->next) {
+    for (const struct json_value *m = json_first(request); m != NULL; m = json_next(m)) {
         bool body = false;
         for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-            body = body || strcmp(m->key, keys[i]) == 0;
+            body = body || strcmp(json_key(m), keys[i]) == 0;
         if (body && found != NULL)
-            reader_problem_key(r, m, "there is %s already: a request has one body", found->key);
+            reader_problem_key(r, m, "there is %s already: a request has one body", json_key(found));
         if (body && found == NULL)
             found = m;
     }
     if (found == NULL)
         return;
-    if (strcmp(found->key, "body_file") == 0)
+    if (strcmp(json_key(found), "body_file") == 0)
         read_body_file(r, found, out);
-    else if (strcmp(found->key, "body_base64") == 0)
+    else if (strcmp(json_key(found), "body_base64") == 0)
         read_body_base64(r, found, out);
     else if (reader_get_text(r, found, READER_BODY_BYTES, &text))
         *out = (struct msg_bytes){.data = mem_dup(text, strlen(text)), .len = strlen(text)};

@@ -121,14 +121,14 @@ static const char *what_is_there(const struct json_value *list, const char *key,
 {
     const char *words[16];
     size_t n = 0;
-    for (const struct json_value *c = list->child; c != NULL && n < ARRAY_LEN(words); c = c->next) {
+    for (const struct json_value *c = json_first(list); c != NULL && n < ARRAY_LEN(words); c = json_next(c)) {
         const struct json_value *name = json_member(c, key);
-        if (name != NULL && name->text != NULL)
-            words[n++] = name->text;
+        if (name != NULL && json_text(name) != NULL)
+            words[n++] = json_text(name);
     }
     if (n > 0)
         return reader_words(words, n, out, size);
-    snprintf(out, size, "%zu elements", list->count);
+    snprintf(out, size, "%zu elements", json_count(list));
     return out;
 }
 
@@ -138,19 +138,21 @@ static struct json_value *find_element(const struct setter *s, struct json_value
     char path[JSON_PATH_BYTES];
     char there[256];
     json_path(list, path, sizeof path);
-    if (list->kind != JSON_ARRAY) {
-        fail(s, "%s is %s, not a list", path, json_kind_text(list->kind));
+    if (json_kind(list) != JSON_ARRAY) {
+        fail(s, "%s is %s, not a list", path, json_kind_text(json_kind(list)));
         return NULL;
     }
-    for (struct json_value *c = list->child; c != NULL; c = c->next) {
+    for (struct json_value *c = json_first(list); c != NULL; c = json_next(c)) {
         const struct json_value *m = step->kind == STEP_MATCH ? json_member(c, step->key) : NULL;
-        if (step->kind == STEP_INDEX ? c->index == step->index
-                                     : m != NULL && m->text != NULL && strcmp(m->text, step->value) == 0)
+        if (step->kind == STEP_INDEX
+                ? c->index == step->index
+                : m != NULL && json_text(m) != NULL && strcmp(json_text(m), step->value) == 0)
             return c;
     }
     if (step->kind == STEP_INDEX)
         fail(s, "%s[%zu] does not exist: %s has the elements 0 to %zu (%s)", path, step->index, path,
-             list->count > 0 ? list->count - 1 : 0, what_is_there(list, "name", there, sizeof there));
+             json_count(list) > 0 ? json_count(list) - 1 : 0,
+             what_is_there(list, "name", there, sizeof there));
     else
         fail(s, "%s has no element with %s \"%s\"; there are: %s", path, step->key, step->value,
              what_is_there(list, step->key, there, sizeof there));
@@ -161,15 +163,16 @@ static struct json_value *find_member(const struct setter *s, struct json_value 
                                       const struct step *step)
 {
     char path[JSON_PATH_BYTES];
-    for (struct json_value *c = object->kind == JSON_OBJECT ? object->child : NULL; c != NULL; c = c->next)
-        if (strcmp(c->key, step->key) == 0)
+    for (struct json_value *c = json_kind(object) == JSON_OBJECT ? json_first(object) : NULL; c != NULL;
+         c = json_next(c))
+        if (strcmp(json_key(c), step->key) == 0)
             return c;
     json_path(object, path, sizeof path);
-    if (object->kind == JSON_ARRAY)
+    if (json_kind(object) == JSON_ARRAY)
         fail(s, "%s is a list: name an element, like %s[0] or %s[name=X]", path, path, path);
-    else if (object->kind != JSON_OBJECT)
-        fail(s, "%s is %s: it has no member \"%s\"", path, json_kind_text(object->kind), step->key);
-    if (object->kind != JSON_OBJECT)
+    else if (json_kind(object) != JSON_OBJECT)
+        fail(s, "%s is %s: it has no member \"%s\"", path, json_kind_text(json_kind(object)), step->key);
+    if (json_kind(object) != JSON_OBJECT)
         return NULL;
     struct json_value *fresh = json_new(JSON_OBJECT, NULL);
     fresh->column = s->number;
@@ -183,7 +186,7 @@ static void set_origin(struct json_value *v, uint32_t number)
     v->line = 0;
     v->column = number;
     v->key_line = 0;
-    for (struct json_value *c = v->child; c != NULL; c = c->next)
+    for (struct json_value *c = json_first(v); c != NULL; c = json_next(c))
         set_origin(c, number);
 }
 
@@ -192,7 +195,7 @@ static struct json_value *read_value(const struct setter *s)
     struct json_value *v = NULL;
     if (json_parse(s->set->value, strlen(s->set->value), NULL, &v, NULL) != ERR_OK)
         v = json_new(JSON_STRING, s->set->value);
-    v->loose = v->kind == JSON_NUMBER || v->kind == JSON_BOOL;
+    v->loose = json_kind(v) == JSON_NUMBER || json_kind(v) == JSON_BOOL;
     set_origin(v, s->number);
     return v;
 }

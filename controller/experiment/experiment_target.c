@@ -28,7 +28,7 @@ static void read_role(struct experiment_reader *r, const struct json_value *v, s
     uint64_t n = 0;
     if (max == 1 && count != NULL && json_to_u64(count, 2, UINT32_MAX, &n, NULL) == ERR_OK)
         reader_problem(r, count, "is %s: a target runs on one server host; only load may have more",
-                       count->text);
+                       json_text(count));
     else
         reader_get_u32(r, count, 1, max, &role->count);
 }
@@ -76,14 +76,14 @@ static void read_build(struct experiment_reader *r, const struct json_value *v, 
 {
     if (v == NULL)
         return;
-    if (v->kind == JSON_ARRAY && v->child != NULL && v->child->kind == JSON_STRING) {
+    if (json_kind(v) == JSON_ARRAY && json_first(v) != NULL && json_kind(json_first(v)) == JSON_STRING) {
         reader_problem(r, v, "is one command, must be a list of commands, like [[\"make\", \"all\"]]");
         return;
     }
     if (!reader_list(r, v, LIMIT_ARGV_COUNT, "commands"))
         return;
-    t->build = mem_zalloc(v->count, sizeof *t->build);
-    for (const struct json_value *c = v->child; c != NULL; c = c->next)
+    t->build = mem_zalloc(json_count(v), sizeof *t->build);
+    for (const struct json_value *c = json_first(v); c != NULL; c = json_next(c))
         reader_get_argv(r, c, &t->build[t->build_count++].argv);
 }
 
@@ -91,27 +91,27 @@ static void read_env(struct experiment_reader *r, const struct json_value *v, st
 {
     if (v == NULL)
         return;
-    if (v->kind != JSON_OBJECT) {
+    if (json_kind(v) != JSON_OBJECT) {
         reader_refuse(r, v, "an object of variables, like { \"PORT\": \"3000\" }");
         return;
     }
-    if (v->count > LIMIT_ENV_COUNT) {
-        reader_problem(r, v, "has %zu variables, at most %u are allowed", v->count, LIMIT_ENV_COUNT);
+    if (json_count(v) > LIMIT_ENV_COUNT) {
+        reader_problem(r, v, "has %zu variables, at most %u are allowed", json_count(v), LIMIT_ENV_COUNT);
         return;
     }
-    t->env.items = mem_zalloc(v->count, sizeof *t->env.items);
+    t->env.items = mem_zalloc(json_count(v), sizeof *t->env.items);
     size_t bytes = 0;
-    for (const struct json_value *m = v->child; m != NULL; m = m->next) {
+    for (const struct json_value *m = json_first(v); m != NULL; m = json_next(m)) {
         const char *text = NULL;
-        size_t good = strspn(m->key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-        if (good == 0 || m->key[good] != '\0' || isdigit((unsigned char)m->key[0])) {
+        size_t good = strspn(json_key(m), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        if (good == 0 || json_key(m)[good] != '\0' || isdigit((unsigned char)json_key(m)[0])) {
             reader_problem_key(r, m, "environment variables are named with letters, digits and _");
             continue;
         }
         if (!reader_get_text(r, m, LIMIT_COMMAND_BYTES, &text))
             continue;
         bytes += good + strlen(text) + 2;
-        t->env.items[t->env.count++] = mem_printf("%s=%s", m->key, text);
+        t->env.items[t->env.count++] = mem_printf("%s=%s", json_key(m), text);
     }
     if (bytes > LIMIT_COMMAND_BYTES)
         reader_problem(r, v, "has %zu bytes in all, at most %u are allowed", bytes, LIMIT_COMMAND_BYTES);
@@ -193,9 +193,9 @@ void experiment_read_targets(struct experiment_reader *r, const struct json_valu
     }
     if (!reader_list(r, v, LIMIT_TARGETS, "targets"))
         return;
-    e->targets = mem_zalloc(v->count, sizeof *e->targets);
-    e->target_count = v->count;
-    for (const struct json_value *t = v->child; t != NULL; t = t->next)
+    e->targets = mem_zalloc(json_count(v), sizeof *e->targets);
+    e->target_count = json_count(v);
+    for (const struct json_value *t = json_first(v); t != NULL; t = json_next(t))
         read_target(r, t, &e->targets[t->index]);
     reader_unique_names(r, v);
 }

@@ -27,7 +27,7 @@ struct vars {
 static const struct json_value *find_var(const struct vars *vars, const char *name, size_t len)
 {
     for (size_t i = 0; i < vars->count; i++)
-        if (strncmp(vars->items[i]->key, name, len) == 0 && vars->items[i]->key[len] == '\0')
+        if (strncmp(json_key(vars->items[i]), name, len) == 0 && json_key(vars->items[i])[len] == '\0')
             return vars->items[i];
     return NULL;
 }
@@ -40,7 +40,7 @@ static void refuse_unknown(const struct vars *vars, const struct json_value *v, 
     size_t n = 0;
     snprintf(word, sizeof word, "%.*s", len > 60 ? 60 : (int)len, name);
     for (; n < vars->count && n + 1 < ARRAY_LEN(keys); n++)
-        keys[n] = vars->items[n]->key;
+        keys[n] = json_key(vars->items[n]);
     keys[n] = "server.address"; /* not in vars, but could be meant */
     const char *close = parse_closest(word, keys, n + 1);
     reader_problem(vars->r, v, "unknown variable ${%s}; vars has: %s%s%s%s", word,
@@ -56,12 +56,12 @@ static bool may_hold_address(const struct json_value *v)
     size_t n = 0;
     for (; v != NULL && v->parent != NULL && n < ARRAY_LEN(chain); v = v->parent)
         chain[n++] = v;
-    const char *top = n > 2 && chain[n - 1]->key != NULL ? chain[n - 1]->key : "";
-    const char *part = n > 2 && chain[n - 3]->key != NULL ? chain[n - 3]->key : "";
+    const char *top = n > 2 && json_key(chain[n - 1]) != NULL ? json_key(chain[n - 1]) : "";
+    const char *part = n > 2 && json_key(chain[n - 3]) != NULL ? json_key(chain[n - 3]) : "";
     if (strcmp(top, "targets") == 0)
         return strcmp(part, "start") == 0 || strcmp(part, "build") == 0 || strcmp(part, "env") == 0;
     return (strcmp(top, "checks") == 0 || strcmp(top, "workloads") == 0) && strcmp(part, "request") == 0 &&
-           n > 4 && strcmp(chain[n - 4]->key, "headers") == 0;
+           n > 4 && strcmp(json_key(chain[n - 4]), "headers") == 0;
 }
 
 /* The value of the name at `name`, or NULL after reporting. */
@@ -79,7 +79,7 @@ static const char *value_of(const struct vars *vars, const struct json_value *v,
     const struct json_value *var = find_var(vars, name, len);
     if (var == NULL)
         refuse_unknown(vars, v, name, len);
-    return var != NULL ? var->text : NULL;
+    return var != NULL ? json_text(var) : NULL;
 }
 
 /* Replaces every use in `text`. False after reporting. */
@@ -132,20 +132,15 @@ static const struct json_value *sole_var(const struct vars *vars, const char *te
 
 static void substitute_string(struct vars *vars, struct json_value *v)
 {
-    if (strchr(v->text, '$') == NULL)
+    if (strchr(json_text(v), '$') == NULL)
         return;
-    const struct json_value *sole = sole_var(vars, v->text);
+    const struct json_value *sole = sole_var(vars, json_text(v));
     struct buf out;
     buf_init(&out, vars->left_bytes);
-    if (expand(vars, v, v->text, &out)) {
+    if (expand(vars, v, json_text(v), &out)) {
         vars->left_bytes -= out.len;
-        free(v->text);
-        v->text = buf_take(&out);
-        if (sole != NULL && sole->kind != JSON_STRING) {
-            v->kind = sole->kind;
-            v->boolean = sole->boolean;
-            v->loose = true;
-        }
+        v->loose = sole != NULL && json_kind(sole) != JSON_STRING;
+        json_set(v, v->loose ? json_kind(sole) : JSON_STRING, out.data != NULL ? out.data : "");
     } else {
         v->refused = true;
     }
@@ -154,9 +149,9 @@ static void substitute_string(struct vars *vars, struct json_value *v)
 
 static void substitute(struct vars *vars, struct json_value *v)
 {
-    if (v->kind == JSON_STRING)
+    if (json_kind(v) == JSON_STRING)
         substitute_string(vars, v);
-    for (struct json_value *c = v->child; c != NULL; c = c->next)
+    for (struct json_value *c = json_first(v); c != NULL; c = json_next(c))
         substitute(vars, c);
 }
 
@@ -169,24 +164,25 @@ static bool is_var_name(const char *name)
 static void read_vars(struct vars *vars, struct json_value *object)
 {
     struct experiment_reader *r = vars->r;
-    if (object->kind != JSON_OBJECT) {
+    if (json_kind(object) != JSON_OBJECT) {
         reader_refuse(r, object, "an object of variables, like { \"port\": 3000 }");
         return;
     }
-    if (object->count > LIMIT_VARS) {
-        reader_problem(r, object, "has %zu variables, at most %u are allowed", object->count, LIMIT_VARS);
+    if (json_count(object) > LIMIT_VARS) {
+        reader_problem(r, object, "has %zu variables, at most %u are allowed", json_count(object),
+                       LIMIT_VARS);
         return;
     }
-    vars->items = mem_zalloc(object->count, sizeof(struct json_value *));
-    for (struct json_value *v = object->child; v != NULL; v = v->next) {
-        if (!is_var_name(v->key))
+    vars->items = mem_zalloc(json_count(object), sizeof(struct json_value *));
+    for (struct json_value *v = json_first(object); v != NULL; v = json_next(v)) {
+        if (!is_var_name(json_key(v)))
             reader_problem_key(r, v,
                                "variables are named with letters, digits and _, not starting with a "
                                "digit, at most 60");
-        else if (v->text == NULL)
+        else if (json_text(v) == NULL)
             reader_refuse(r, v, "a string, a number, true or false");
         else {
-            if (v->kind == JSON_STRING)
+            if (json_kind(v) == JSON_STRING)
                 substitute_string(vars, v);
             vars->items[vars->count++] = v;
         }
@@ -196,12 +192,12 @@ static void read_vars(struct vars *vars, struct json_value *object)
 void experiment_substitute(struct experiment_reader *r, struct json_value *root)
 {
     struct vars vars = {.r = r, .left_bytes = LIMIT_EXPERIMENT_BYTES};
-    struct json_value *object = root->kind == JSON_OBJECT ? root->child : NULL;
-    while (object != NULL && strcmp(object->key, "vars") != 0)
-        object = object->next;
+    struct json_value *object = json_kind(root) == JSON_OBJECT ? json_first(root) : NULL;
+    while (object != NULL && strcmp(json_key(object), "vars") != 0)
+        object = json_next(object);
     if (object != NULL)
         read_vars(&vars, object);
-    for (struct json_value *v = root->child; v != NULL; v = v->next)
+    for (struct json_value *v = json_first(root); v != NULL; v = json_next(v))
         if (v != object)
             substitute(&vars, v);
     free(vars.items);

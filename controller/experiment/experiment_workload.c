@@ -22,7 +22,7 @@ static void read_match(struct experiment_reader *r, const struct json_value *v, 
     const char *text = NULL;
     const struct json_value *from = v;
     out->kind = MSG_MATCH_EXACT;
-    if (v->kind == JSON_OBJECT) {
+    if (json_kind(v) == JSON_OBJECT) {
         reader_object(r, v, keys, ARRAY_LEN(keys));
         const struct json_value *exact = json_member(v, "exact");
         const struct json_value *contains = json_member(v, "contains");
@@ -32,7 +32,7 @@ static void read_match(struct experiment_reader *r, const struct json_value *v, 
         }
         from = exact != NULL ? exact : contains;
         out->kind = exact != NULL ? MSG_MATCH_EXACT : MSG_MATCH_CONTAINS;
-    } else if (v->kind != JSON_STRING && !v->loose) {
+    } else if (json_kind(v) != JSON_STRING && !v->loose) {
         reader_refuse(r, v, "a string, { \"contains\": \"...\" } or { \"exact\": \"...\" }");
         return;
     }
@@ -46,19 +46,19 @@ static void read_match(struct experiment_reader *r, const struct json_value *v, 
 static void read_expected_headers(struct experiment_reader *r, const struct json_value *v,
                                   struct msg_check *out)
 {
-    if (v->kind != JSON_OBJECT) {
+    if (json_kind(v) != JSON_OBJECT) {
         reader_refuse(r, v, "an object of headers, like { \"content-type\": { \"contains\": \"text\" } }");
         return;
     }
-    if (v->count > LIMIT_HEADERS) {
-        reader_problem(r, v, "has %zu headers, at most %u are allowed", v->count, LIMIT_HEADERS);
+    if (json_count(v) > LIMIT_HEADERS) {
+        reader_problem(r, v, "has %zu headers, at most %u are allowed", json_count(v), LIMIT_HEADERS);
         return;
     }
-    out->headers = mem_zalloc(v->count, sizeof *out->headers);
-    for (const struct json_value *m = v->child; m != NULL; m = m->next) {
+    out->headers = mem_zalloc(json_count(v), sizeof *out->headers);
+    for (const struct json_value *m = json_first(v); m != NULL; m = json_next(m)) {
         struct msg_match *match = &out->headers[out->header_count++];
-        match->name = mem_strdup(m->key);
-        if (m->key[0] == '\0' || strpbrk(m->key, " :\t\r\n") != NULL)
+        match->name = mem_strdup(json_key(m));
+        if (json_key(m)[0] == '\0' || strpbrk(json_key(m), " :\t\r\n") != NULL)
             reader_problem_key(r, m, "is not a header name");
         for (char *p = match->name; *p != '\0'; p++)
             *p = (char)tolower((unsigned char)*p);
@@ -101,9 +101,9 @@ void experiment_read_checks(struct experiment_reader *r, const struct json_value
 {
     if (v == NULL || !reader_list(r, v, LIMIT_CHECKS, "checks"))
         return;
-    e->checks = mem_zalloc(v->count, sizeof *e->checks);
-    e->check_count = v->count;
-    for (const struct json_value *c = v->child; c != NULL; c = c->next)
+    e->checks = mem_zalloc(json_count(v), sizeof *e->checks);
+    e->check_count = json_count(v);
+    for (const struct json_value *c = json_first(v); c != NULL; c = json_next(c))
         read_check(r, c, &e->checks[c->index].check);
     reader_unique_names(r, v);
 }
@@ -122,15 +122,15 @@ static void read_connections(struct experiment_reader *r, const struct json_valu
                              struct experiment_workload *w)
 {
     const struct json_value *one = v;
-    bool list = v->kind == JSON_ARRAY;
+    bool list = json_kind(v) == JSON_ARRAY;
     if (list && !reader_list(r, v, LIMIT_SWEEP, "numbers of connections"))
         return;
-    if (!list && v->kind != JSON_NUMBER) {
+    if (!list && json_kind(v) != JSON_NUMBER) {
         reader_refuse(r, v, "a number of connections or a list of them, like [10, 100]");
         return;
     }
-    w->connections = mem_zalloc(list ? v->count : 1, sizeof *w->connections);
-    for (one = list ? v->child : v; one != NULL; one = list ? one->next : NULL) {
+    w->connections = mem_zalloc(list ? json_count(v) : 1, sizeof *w->connections);
+    for (one = list ? json_first(v) : v; one != NULL; one = list ? json_next(one) : NULL) {
         uint32_t n = 0;
         if (!reader_get_u32(r, one, 1, LIMIT_CONNECTIONS, &n))
             continue;
@@ -203,9 +203,9 @@ void experiment_read_workloads(struct experiment_reader *r, const struct json_va
     }
     if (!reader_list(r, v, LIMIT_WORKLOADS, "workloads"))
         return;
-    e->workloads = mem_zalloc(v->count, sizeof *e->workloads);
-    e->workload_count = v->count;
-    for (const struct json_value *w = v->child; w != NULL; w = w->next)
+    e->workloads = mem_zalloc(json_count(v), sizeof *e->workloads);
+    e->workload_count = json_count(v);
+    for (const struct json_value *w = json_first(v); w != NULL; w = json_next(w))
         read_workload(r, w, &e->workloads[w->index]);
     reader_unique_names(r, v);
 }

@@ -173,8 +173,11 @@ static void test_plan(void **state)
     assert_int_equal(json_get_u64(v, "duration_ns", 0, UINT64_MAX, &n, NULL), ERR_OK);
     assert_true(n == d->duration_ns);
     assert_int_equal(json_get_child(v, "windows", JSON_ARRAY, &windows, NULL), ERR_OK);
-    assert_int_equal(windows->count, 12);
-    assert_int_equal(json_get_u64(windows->last, "start_ns", 0, UINT64_MAX, &n, NULL), ERR_OK);
+    assert_int_equal(json_count(windows), 12);
+    const struct json_value *last = json_first(windows);
+    while (json_next(last) != NULL)
+        last = json_next(last);
+    assert_int_equal(json_get_u64(last, "start_ns", 0, UINT64_MAX, &n, NULL), ERR_OK);
     assert_true(n == d->windows[11].planned_start_ns);
     json_free(v);
     buf_fini(&out);

@@ -57,9 +57,9 @@ static void test_text_fits_its_width(void **state)
 
 static const struct json_value *at(const struct json_value *array, size_t index)
 {
-    const struct json_value *v = array->child;
+    const struct json_value *v = json_first(array);
     for (size_t i = 0; v != NULL && i < index; i++)
-        v = v->next;
+        v = json_next(v);
     assert_non_null(v);
     return v;
 }
@@ -88,26 +88,27 @@ static void test_json_has_everything(void **state)
     assert_int_equal(strlen(text), 64);
     assert_int_equal(json_get_string(json_member(root, "experiment"), "name", &text, NULL), ERR_OK);
     assert_string_equal(text, "three-servers");
-    assert_int_equal(json_member(root, "hosts")->count, 2);
-    assert_int_equal(json_member(root, "targets")->count, 3);
-    assert_int_equal(json_member(at(json_member(root, "targets"), 1), "runs")->count, 2);
+    assert_int_equal(json_count(json_member(root, "hosts")), 2);
+    assert_int_equal(json_count(json_member(root, "targets")), 3);
+    assert_int_equal(json_count(json_member(at(json_member(root, "targets"), 1), "runs")), 2);
     const struct json_value *labels = json_member(at(json_member(root, "targets"), 1), "labels");
-    assert_int_equal(labels->count, 2);
+    assert_int_equal(json_count(labels), 2);
     assert_int_equal(json_get_string(labels, "version", &text, NULL), ERR_OK);
     assert_string_equal(text, "1.22");
-    assert_int_equal(json_member(at(json_member(root, "targets"), 0), "labels")->count, 0);
+    assert_int_equal(json_count(json_member(at(json_member(root, "targets"), 0), "labels")), 0);
 
     const struct json_value *cells = json_member(root, "cells");
-    assert_int_equal(cells->count, 9);
+    assert_int_equal(json_count(cells), 9);
     size_t attempts = 0;
-    for (const struct json_value *c = cells->child; c != NULL; c = c->next)
-        attempts += json_member(c, "attempts")->count;
+    for (const struct json_value *c = json_first(cells); c != NULL; c = json_next(c))
+        attempts += json_count(json_member(c, "attempts"));
     assert_int_equal(attempts, 18);
     const struct json_value *cell = at(cells, 3); /* nginx, small, 10 */
     double mean = 0;
-    assert_int_equal(json_get_double(json_member(cell, "rate_per_s"), "mean", 0, 1e9, &mean, NULL), ERR_OK);
+    assert_int_equal(
+        json_to_double(json_member(json_member(cell, "rate_per_s"), "mean"), 0, 1e9, &mean, NULL), ERR_OK);
     assert_near(mean, 1010);
-    assert_int_equal(json_member(json_member(cell, "foreign_cpu_cores_load"), "mean")->kind, JSON_NULL);
+    assert_int_equal(json_kind(json_member(json_member(cell, "foreign_cpu_cores_load"), "mean")), JSON_NULL);
     const struct json_value *result = json_member(at(json_member(cell, "attempts"), 0), "result");
     uint64_t ok = 0;
     assert_int_equal(json_get_u64(json_member(result, "window"), "ok", 0, 1u << 30, &ok, NULL), ERR_OK);

@@ -293,7 +293,7 @@ static void test_hosts_and_status_are_json(void **state)
     assert_int_equal(json_parse(f->reply.u.answer.text, strlen(f->reply.u.answer.text), NULL, &v, &d),
                      ERR_OK);
     assert_int_equal(json_get_child(v, "hosts", JSON_ARRAY, &list, &d), ERR_OK);
-    assert_int_equal(list->count, 0);
+    assert_int_equal(json_count(list), 0);
     json_free(v);
     assert_int_equal(ask(f, MSG_ASK_STATUS, "", "", 0), ERR_OK);
     assert_int_equal(json_parse(f->reply.u.answer.text, strlen(f->reply.u.answer.text), NULL, &v, &d),
