@@ -1,10 +1,11 @@
 #include "controller/experiment/experiment.h"
 
-#include "controller/experiment/experiment_reader.h"
+#include "controller/experiment/experiment_keys.h"
 #include "controller/experiment/files.h"
 
 #include "common/file.h"
 #include "common/mem.h"
+#include "common/path.h"
 #include "common/sha256.h"
 
 #include <errno.h>
@@ -13,85 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- freeing ----------------------------------------------------------------------------------- */
-
-static void free_labels(struct experiment_label *labels, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(labels[i].key);
-        free(labels[i].value);
-    }
-    free(labels);
-}
-
-static void request_fini(struct msg_request *q)
-{
-    free(q->method);
-    free(q->path);
-    for (size_t i = 0; i < q->headers.count; i++) {
-        free(q->headers.items[i].name);
-        free(q->headers.items[i].value);
-    }
-    free(q->headers.items);
-    free(q->body.data);
-}
-
-static void match_fini(struct msg_match *m)
-{
-    free(m->name);
-    free(m->text.data);
-}
-
-static void target_fini(struct experiment_target *t)
-{
-    free(t->name);
-    free_labels(t->labels, t->label_count);
-    free(t->dir);
-    for (size_t i = 0; i < t->build_count; i++)
-        mem_free_strings(&t->build[i].argv.items, &t->build[i].argv.count);
-    free(t->build);
-    mem_free_strings(&t->start.items, &t->start.count);
-    mem_free_strings(&t->env.items, &t->env.count);
-    free(t->ready.path);
-    free(t->cpus);
-}
-
-static void check_fini(struct msg_check *c)
-{
-    free(c->name);
-    free(c->host);
-    request_fini(&c->request);
-    match_fini(&c->body);
-    for (size_t i = 0; i < c->header_count; i++)
-        match_fini(&c->headers[i]);
-    free(c->headers);
-}
 
 void experiment_free(struct experiment *e)
 {
     if (e == NULL)
         return;
-    for (size_t i = 0; i < e->role_count; i++) {
-        free(e->roles[i].name);
-        free_labels(e->roles[i].labels, e->roles[i].label_count);
-    }
-    for (size_t i = 0; i < e->target_count; i++)
-        target_fini(&e->targets[i]);
-    for (size_t i = 0; i < e->check_count; i++)
-        check_fini(&e->checks[i].check);
-    for (size_t i = 0; i < e->workload_count; i++) {
-        free(e->workloads[i].name);
-        request_fini(&e->workloads[i].request);
-        free(e->workloads[i].connections);
-    }
-    free(e->roles);
-    free(e->targets);
-    free(e->checks);
-    free(e->workloads);
-    mem_free_strings(&e->files.items, &e->files.count);
-    free(e->name);
+    keys_fini(&keys_experiment, e);
     free(e->base_dir);
     free(e->resolved_json);
     free(e);
@@ -117,60 +47,71 @@ void experiment_print_problems(const char *file, const struct experiment_problem
     fprintf(stderr, "%s: %zu problem%s\n", file, p->count, p->count == 1 ? "" : "s");
 }
 
-/* ---- reading ----------------------------------------------------------------------------------- */
+/* ---- what is checked here ------------------------------------------------------------------------ */
 
-/* A glob of `files`: below the experiment file, whatever it matches. */
-static bool is_inside(const char *glob)
+static void check_glob(struct experiment_reader *r, const struct json_value *v, void *at)
 {
-    for (const char *p = glob; p != NULL; p = strchr(p, '/')) {
-        p += *p == '/' && p != glob;
-        size_t n = strcspn(p, "/");
-        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
-            return false;
-    }
-    return true;
+    const char *glob = *(char **)at;
+    struct err_detail d;
+    if (path_fault(glob, strlen(glob)) != NULL)
+        reader_refuse(r, v, "a pattern below the experiment file: no leading /, no empty part, no . or ..");
+    else if (r->base_dir != NULL && files_match(r->base_dir, glob, &d) != ERR_OK)
+        reader_problem(r, v, "%s", d.text);
 }
 
-static void read_files(struct experiment_reader *r, const struct json_value *v, struct experiment *e)
+static void check_names(struct experiment_reader *r, const struct json_value *list, void *at)
 {
-    if (v == NULL || !reader_list(r, v, LIMIT_GLOBS, "patterns like \"dist/**\""))
-        return;
-    e->files.items = mem_zalloc(json_count(v), sizeof *e->files.items);
-    for (const struct json_value *g = json_first(v); g != NULL; g = json_next(g)) {
-        char *glob = NULL;
-        if (!reader_get_string(r, g, LIMIT_PATH_BYTES - 1, &glob))
+    (void)at;
+    for (const struct json_value *v = json_first(list); v != NULL; v = json_next(v)) {
+        const struct json_value *name = json_member(v, "name");
+        if (name == NULL || json_text(name) == NULL)
             continue;
-        struct err_detail d;
-        if (!is_inside(glob))
-            reader_refuse(r, g,
-                          "a pattern below the experiment file: no leading /, no empty part, no . or ..");
-        else if (r->base_dir != NULL && files_match(r->base_dir, glob, &d) != ERR_OK)
-            reader_problem(r, g, "%s", d.text);
-        e->files.items[e->files.count++] = glob;
+        for (const struct json_value *w = json_first(list); w != v; w = json_next(w)) {
+            const struct json_value *other = json_member(w, "name");
+            if (other == NULL || json_text(other) == NULL || strcmp(json_text(other), json_text(name)) != 0)
+                continue;
+            reader_problem(r, name, "\"%.64s\" is the name of %s[%zu] already; names must be unique",
+                           json_text(name), json_key(list), w->index);
+            break;
+        }
     }
 }
 
-static void read_whole(struct experiment_reader *r, struct experiment *e)
-{
-    static const char *const keys[] = {"$schema", "name",   "vars",      "roles",  "files",
-                                       "targets", "checks", "workloads", "design", "gates"};
-    const struct json_value *v = r->root;
-    if (!reader_object(r, v, keys, ARRAY_LEN(keys)))
-        return;
-    const char *schema = NULL;
-    reader_get_text(r, json_member(v, "$schema"), LIMIT_PATH_BYTES, &schema);
-    if (json_member(v, "name") == NULL)
-        reader_missing(r, v, "name", "what tables and reports call this experiment");
-    reader_get_name(r, json_member(v, "name"), &e->name);
-    experiment_read_roles(r, json_member(v, "roles"), e);
-    read_files(r, json_member(v, "files"), e);
-    experiment_read_targets(r, json_member(v, "targets"), e);
-    experiment_read_checks(r, json_member(v, "checks"), e);
-    experiment_read_workloads(r, json_member(v, "workloads"), e);
-    experiment_read_design(r, json_member(v, "design"), e);
-    experiment_read_gates(r, json_member(v, "gates"), e);
-    experiment_check_whole(r, e);
-}
+/* ---- the table --------------------------------------------------------------------------------- */
+
+static const struct key glob = {
+    .size = sizeof(char *), .kind = KEY_TEXT, .max = LIMIT_PATH_BYTES - 1, .after = check_glob};
+static const struct key target = {
+    .size = sizeof(struct experiment_target), .kind = KEY_OBJECT, .keys = &keys_target};
+static const struct key check = {.size = sizeof(struct msg_check), .kind = KEY_OBJECT, .keys = &keys_check};
+static const struct key workload = {
+    .size = sizeof(struct experiment_workload), .kind = KEY_OBJECT, .keys = &keys_workload};
+
+#define OF struct experiment
+static const struct key rows[] = {
+    {"$schema", "where the schema is, for editors", .kind = KEY_NOTE, .max = LIMIT_PATH_BYTES},
+    {"name", "a name: what tables and reports call this experiment",
+     "what tables and reports call this experiment", AS_NAME(name)},
+    {"vars", "values that strings use as `${name}`", .without = "none", .kind = KEY_VARS,
+     .pattern = "^[A-Za-z_][A-Za-z0-9_]{0,59}$", .max = LIMIT_VARS},
+    {"roles", "which hosts may do what", .without = "any host", AS_PART(keys_roles)},
+    {"files", "what is copied to other hosts", .without = "nothing",
+     AS_LIST(files.items, files.count, LIMIT_GLOBS, glob), .what = "patterns like \"dist/**\""},
+    {"targets", "1 to 256 servers under test", "a list of the servers to compare",
+     AS_LIST(targets, target_count, LIMIT_TARGETS, target), .what = "targets", .after = check_names},
+    {"checks", "1 to 1024 requests with their right answers", .without = "none",
+     AS_LIST(checks, check_count, LIMIT_CHECKS, check), .what = "checks", .after = check_names},
+    {"workloads", "1 to 256 loads", "a list of the loads to put on each target",
+     AS_LIST(workloads, workload_count, LIMIT_WORKLOADS, workload), .what = "workloads",
+     .after = check_names},
+    {"design", "rounds, order, pauses", .without = "one round, in the order of the file",
+     AS_OBJECT(design, keys_design)},
+    {"gates", "what makes a window invalid", .without = "those of its keys", AS_OBJECT(gates, keys_gates)},
+};
+#undef OF
+const struct keys keys_experiment = {KEYS("experiment", rows), .finish = experiment_check_whole};
+
+/* ---- reading ----------------------------------------------------------------------------------- */
 
 static void on_duplicate(void *arg, const struct json_value *extra, const struct json_value *first)
 {
@@ -219,7 +160,9 @@ static enum err read_text(struct experiment_reader *r, const char *text, size_t 
         if (r->base_dir != NULL)
             experiment_apply_sets(r, root);
         experiment_substitute(r, root);
-        read_whole(r, e);
+        keys_init(&keys_experiment, e);
+        experiment_name_roles(e);
+        keys_read(r, &keys_experiment, root, e);
     }
     if (r->problems->count == 0)
         finish(r, e);

@@ -3,7 +3,8 @@
 /*
  * An experiment: the file people write, checked and turned into plain structs. Reading never stops at the
  * first problem: every one is reported with its place. Immutable after reading; owned by the caller.
- * The format is docs/experiment-file.md and docs/experiment.schema.json.
+ * The format is docs/experiment-file.md and docs/experiment.schema.json; its keys are the tables of
+ * experiment_keys.h.
  */
 #include "common/err.h"
 #include "proto/msg/msg.h"
@@ -11,13 +12,19 @@
 enum experiment_order { EXPERIMENT_ORDER_FIXED, EXPERIMENT_ORDER_LATIN_SQUARE };
 enum experiment_fresh { EXPERIMENT_FRESH_ROUND, EXPERIMENT_FRESH_WINDOW, EXPERIMENT_FRESH_JOB };
 
+/* The words of the file for these. */
+extern const char *const experiment_orders[];
+extern const char *const experiment_fresh[];
+
 struct experiment_label {
     char *key;
     char *value;
 };
 
+#define EXPERIMENT_ROLES_MAX 2u
+
 struct experiment_role {
-    char *name;                      /* "server", "load" */
+    const char *name;                /* "server", "load"; a literal */
     struct experiment_label *labels; /* a host must have all of them */
     size_t label_count;
     uint32_t count; /* hosts wanted; more than 1 only for load */
@@ -30,27 +37,30 @@ struct experiment_ready {
     uint64_t timeout_ns;
 };
 
-struct experiment_command {
-    struct msg_strings argv;
+struct experiment_variable {
+    char *key;
+    char *value;
+};
+
+struct experiment_env {
+    struct experiment_variable *items;
+    size_t count;
 };
 
 struct experiment_target {
     char *name;
     struct experiment_label *labels;
     size_t label_count;
-    char *dir; /* absolute, or relative to the experiment file (local) or the workspace (files); "" = there */
-    struct experiment_command *build;
+    char *
+        dir; /* absolute, or relative to the experiment file (local) or the workspace (files); NULL = there */
+    struct msg_strings *build; /* commands */
     size_t build_count;
     struct msg_strings start;
-    struct msg_strings env; /* "K=V" */
-    uint16_t port;          /* where it serves: from `port`, or from ready */
+    struct experiment_env env;
+    uint16_t port; /* where it serves: from `port`, or from ready */
     struct experiment_ready ready;
     uint64_t stop_grace_ns;
     char *cpus; /* NULL = chosen by the placement */
-};
-
-struct experiment_check { /* as msg_check, host and port filled in when sent */
-    struct msg_check check;
 };
 
 struct experiment_workload {
@@ -85,12 +95,12 @@ struct experiment_design {
 
 struct experiment {
     char *name;
-    struct experiment_role *roles;
+    struct experiment_role roles[EXPERIMENT_ROLES_MAX];
     size_t role_count;
     struct msg_strings files; /* globs, relative to the experiment file */
     struct experiment_target *targets;
     size_t target_count;
-    struct experiment_check *checks;
+    struct msg_check *checks; /* host and port are filled in when they are sent */
     size_t check_count;
     struct experiment_workload *workloads;
     size_t workload_count;
@@ -108,6 +118,9 @@ struct experiment {
 char *experiment_fill(const char *text, const char *server_address);
 void experiment_fill_strings(const struct msg_strings *in, const char *server_address,
                              struct msg_strings *out);
+/* Each as "KEY=value". */
+void experiment_fill_env(const struct experiment_env *in, const char *server_address,
+                         struct msg_strings *out);
 
 struct experiment_problem {
     uint32_t line; /* 1-based; 0 when the problem has no place in the file */
@@ -154,6 +167,9 @@ NODISCARD enum err experiment_read(const struct experiment_options *options, str
  * and `file` are not looked at. */
 NODISCARD enum err experiment_parse(const char *text, size_t len, const struct experiment_options *options,
                                     struct experiment **out, struct experiment_problems *problems);
+
+/* NULL when there is no such role. */
+const struct experiment_role *experiment_role(const struct experiment *e, const char *name);
 
 void experiment_free(struct experiment *e); /* NULL and half-read ones are fine */
 void experiment_problems_fini(struct experiment_problems *p);

@@ -1,56 +1,50 @@
-#include "controller/experiment/experiment_reader.h"
+#include "controller/experiment/experiment_keys.h"
 
 #include "common/clock.h"
-#include "common/parse.h"
+#include "common/path.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PAUSE_NS_MAX    (24 * 3600 * NS_PER_S)
-#define ERRORS_MAX      1000000000000ull
-#define CORES_MAX       4096.0
-#define RETRIES_DEFAULT 2u
+#define PAUSE_NS_MAX (24 * 3600 * NS_PER_S)
+#define ERRORS_MAX   1000000000000ull
+#define CORES_MAX    4096
 
-void experiment_read_design(struct experiment_reader *r, const struct json_value *v, struct experiment *e)
-{
-    static const char *const keys[] = {"rounds", "order", "cooldown", "gap", "fresh_process"};
-    static const char *const orders[] = {
-        [EXPERIMENT_ORDER_FIXED] = "fixed", [EXPERIMENT_ORDER_LATIN_SQUARE] = "latin-square"};
-    static const char *const fresh[] = {[EXPERIMENT_FRESH_ROUND] = "round",
+const char *const experiment_orders[] = {
+    [EXPERIMENT_ORDER_FIXED] = "fixed", [EXPERIMENT_ORDER_LATIN_SQUARE] = "latin-square", NULL};
+const char *const experiment_fresh[] = {[EXPERIMENT_FRESH_ROUND] = "round",
                                         [EXPERIMENT_FRESH_WINDOW] = "window",
-                                        [EXPERIMENT_FRESH_JOB] = "job"};
-    struct experiment_design *d = &e->design;
-    size_t order = EXPERIMENT_ORDER_FIXED;
-    size_t per = EXPERIMENT_FRESH_ROUND;
-    *d = (struct experiment_design){.rounds = 1};
-    if (v == NULL || !reader_object(r, v, keys, ARRAY_LEN(keys)))
-        return;
-    reader_get_u32(r, json_member(v, "rounds"), 1, LIMIT_ROUNDS, &d->rounds);
-    reader_get_word(r, json_member(v, "order"), orders, ARRAY_LEN(orders), &order);
-    reader_get_duration(r, json_member(v, "cooldown"), 0, PAUSE_NS_MAX, &d->cooldown_ns);
-    reader_get_duration(r, json_member(v, "gap"), 0, PAUSE_NS_MAX, &d->gap_ns);
-    reader_get_word(r, json_member(v, "fresh_process"), fresh, ARRAY_LEN(fresh), &per);
-    d->order = (enum experiment_order)order;
-    d->fresh = (enum experiment_fresh)per;
-}
+                                        [EXPERIMENT_FRESH_JOB] = "job",
+                                        NULL};
 
-void experiment_read_gates(struct experiment_reader *r, const struct json_value *v, struct experiment *e)
-{
-    static const char *const keys[] = {"errors", "foreign_cpu", "generator_cpu", "retries"};
-    struct experiment_gates *g = &e->gates;
-    *g = (struct experiment_gates){.retries = RETRIES_DEFAULT};
-    if (v == NULL || !reader_object(r, v, keys, ARRAY_LEN(keys)))
-        return;
-    const struct json_value *foreign = json_member(v, "foreign_cpu");
-    const struct json_value *generator = json_member(v, "generator_cpu");
-    g->has_foreign_cpu = foreign != NULL;
-    g->has_generator_cpu = generator != NULL;
-    reader_get_u64(r, json_member(v, "errors"), 0, ERRORS_MAX, &g->errors_max);
-    reader_get_positive(r, foreign, CORES_MAX, &g->foreign_cpu_max);
-    reader_get_positive(r, generator, 1, &g->generator_cpu_max);
-    reader_get_u32(r, json_member(v, "retries"), 0, LIMIT_RETRIES, &g->retries);
-}
+#define OF struct experiment_design
+static const struct key design_rows[] = {
+    {"rounds", "passes over all targets, up to 1000", .initial = "1", AS_NUMBER(rounds, 1, LIMIT_ROUNDS)},
+    {"order", "`fixed`: as in the file. `latin-square`: in round r, slot s is target (r + s) mod n",
+     .initial = "\"fixed\"", AS_WORD(order, experiment_orders)},
+    {"cooldown", "idle time before each target", .initial = "\"0s\"", AS_TIME(cooldown_ns, 0, PAUSE_NS_MAX)},
+    {"gap", "idle time between the windows of a target", .initial = "\"0s\"",
+     AS_TIME(gap_ns, 0, PAUSE_NS_MAX)},
+    {"fresh_process", "a target is started anew each `round`, for each `window`, or once for the whole `job`",
+     .initial = "\"round\"", AS_WORD(fresh, experiment_fresh)},
+};
+#undef OF
+const struct keys keys_design = {KEYS("design", design_rows)};
+
+#define OF struct experiment_gates
+static const struct key gates_rows[] = {
+    {"errors", "failed requests that are allowed in a window", .initial = "0",
+     AS_NUMBER(errors_max, 0, ERRORS_MAX)},
+    {"foreign_cpu", "cores that everything else on either host may use, on average",
+     .without = "not looked at", AS_SHARE(foreign_cpu_max, CORES_MAX), KEY_IF(has_foreign_cpu)},
+    {"generator_cpu",
+     "share of its CPUs that the generator may use, over 0 to 1: more, and the number is the generator's",
+     .without = "not looked at", AS_SHARE(generator_cpu_max, 1), KEY_IF(has_generator_cpu)},
+    {"retries", "further attempts, up to 100", .initial = "2", AS_NUMBER(retries, 0, LIMIT_RETRIES)},
+};
+#undef OF
+const struct keys keys_gates = {KEYS("gates", gates_rows)};
 
 /* ---- what only the whole shows ------------------------------------------------------------------ */
 
@@ -78,39 +72,36 @@ static void check_latin_square(struct experiment_reader *r, const struct experim
 /* Servers that live as long as the job are up side by side. */
 static void check_ports(struct experiment_reader *r, const struct experiment *e)
 {
-    const struct json_value *targets = json_member(r->root, "targets");
-    if (e->design.fresh != EXPERIMENT_FRESH_JOB || targets == NULL)
-        return;
-    for (const struct json_value *v = json_first(targets); v != NULL; v = json_next(v)) {
-        const struct experiment_target *t = &e->targets[v->index];
-        for (size_t i = 0; i < v->index && t->port != 0; i++) {
-            if (e->targets[i].port != t->port)
-                continue;
-            const struct json_value *port = json_member(v, "port");
-            reader_problem(r, port != NULL ? port : v,
+    const struct json_value *v = json_first(json_member(r->root, "targets"));
+    for (size_t n = 0; e->design.fresh == EXPERIMENT_FRESH_JOB && n < e->target_count;
+         n++, v = json_next(v)) {
+        uint16_t port = e->targets[n].port;
+        size_t i = 0;
+        while (i < n && e->targets[i].port != port)
+            i++;
+        const struct json_value *at = json_member(v, "port");
+        if (i < n && port != 0)
+            reader_problem(r, at != NULL ? at : v,
                            "%u is the port of targets[%zu] already: with fresh_process \"job\" all targets "
                            "run at once",
-                           t->port, i);
-            break;
-        }
+                           port, i);
     }
 }
 
 /* Load hosts share the connections of a window; each needs one. */
 static void check_load_hosts(struct experiment_reader *r, const struct experiment *e)
 {
-    uint32_t hosts = e->roles[1].count;
-    const struct json_value *list = json_member(r->root, "workloads");
-    for (const struct json_value *v = json_first(list); v != NULL; v = json_next(v)) {
-        const struct experiment_workload *w = v->index < e->workload_count ? &e->workloads[v->index] : NULL;
-        for (size_t i = 0; w != NULL && i < w->connection_count; i++) {
-            if (w->connections[i] >= hosts)
-                continue;
+    uint32_t hosts = experiment_role(e, "load")->count;
+    const struct json_value *v = json_first(json_member(r->root, "workloads"));
+    for (size_t n = 0; n < e->workload_count; n++, v = json_next(v)) {
+        const struct experiment_workload *w = &e->workloads[n];
+        size_t i = 0;
+        while (i < w->connection_count && (w->connections[i] == 0 || w->connections[i] >= hosts))
+            i++;
+        if (i < w->connection_count)
             reader_problem(r, json_member(v, "connections"),
                            "%" PRIu32 " cannot be shared by %" PRIu32 " load hosts: each needs one",
                            w->connections[i], hosts);
-            break;
-        }
     }
 }
 
@@ -136,25 +127,33 @@ static void check_size(struct experiment_reader *r, const struct experiment *e)
                        LIMIT_SCHEDULE_S / 3600);
 }
 
-void experiment_check_whole(struct experiment_reader *r, const struct experiment *e)
+/* On another host a relative directory is in the workspace, to which files are copied. */
+static void check_dirs(struct experiment_reader *r, const struct experiment *e)
 {
+    const struct json_value *v = json_first(json_member(r->root, "targets"));
+    for (size_t i = 0; r->options->use == EXPERIMENT_USE_REMOTE && i < e->target_count;
+         i++, v = json_next(v)) {
+        const char *dir = e->targets[i].dir;
+        if (dir == NULL || dir[0] == '/')
+            continue;
+        if (e->files.count == 0)
+            reader_problem(r, json_member(v, "dir"),
+                           "\"%s\" is relative, but `files` names nothing to copy to the server "
+                           "host: name the files, or give a directory there that starts with /",
+                           dir);
+        else if (path_has_part(dir, ".."))
+            reader_problem(r, json_member(v, "dir"), "\"%s\" leads out of the workspace on the server host",
+                           dir);
+    }
+}
+
+void experiment_check_whole(struct experiment_reader *r, const struct json_value *v, void *experiment)
+{
+    (void)v;
+    const struct experiment *e = experiment;
     check_latin_square(r, e);
     check_ports(r, e);
     check_load_hosts(r, e);
     check_size(r, e);
-    const struct json_value *targets = json_member(r->root, "targets");
-    if (r->options->use != EXPERIMENT_USE_REMOTE || targets == NULL)
-        return;
-    for (const struct json_value *v = json_first(targets); v != NULL; v = json_next(v)) {
-        const struct json_value *dir = json_member(v, "dir");
-        if (v->index >= e->target_count || dir == NULL || json_text(dir) == NULL || json_text(dir)[0] == '/')
-            continue;
-        if (e->files.count == 0)
-            reader_problem(r, dir,
-                           "\"%s\" is relative, but `files` names nothing to copy to the server "
-                           "host: name the files, or give a directory there that starts with /",
-                           json_text(dir));
-        else if (strstr(json_text(dir), "..") != NULL)
-            reader_problem(r, dir, "\"%s\" leads out of the workspace on the server host", json_text(dir));
-    }
+    check_dirs(r, e);
 }

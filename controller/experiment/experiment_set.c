@@ -163,10 +163,9 @@ static struct json_value *find_member(const struct setter *s, struct json_value 
                                       const struct step *step)
 {
     char path[JSON_PATH_BYTES];
-    for (struct json_value *c = json_kind(object) == JSON_OBJECT ? json_first(object) : NULL; c != NULL;
-         c = json_next(c))
-        if (strcmp(json_key(c), step->key) == 0)
-            return c;
+    struct json_value *found = json_member(object, step->key);
+    if (found != NULL)
+        return found;
     json_path(object, path, sizeof path);
     if (json_kind(object) == JSON_ARRAY)
         fail(s, "%s is a list: name an element, like %s[0] or %s[name=X]", path, path, path);

@@ -192,9 +192,7 @@ static void read_vars(struct vars *vars, struct json_value *object)
 void experiment_substitute(struct experiment_reader *r, struct json_value *root)
 {
     struct vars vars = {.r = r, .left_bytes = LIMIT_EXPERIMENT_BYTES};
-    struct json_value *object = json_kind(root) == JSON_OBJECT ? json_first(root) : NULL;
-    while (object != NULL && strcmp(json_key(object), "vars") != 0)
-        object = json_next(object);
+    struct json_value *object = json_member(root, "vars");
     if (object != NULL)
         read_vars(&vars, object);
     for (struct json_value *v = json_first(root); v != NULL; v = json_next(v))
@@ -226,4 +224,14 @@ void experiment_fill_strings(const struct msg_strings *in, const char *server_ad
     *out = (struct msg_strings){.items = mem_zalloc(in->count, sizeof *out->items), .count = in->count};
     for (size_t i = 0; i < in->count; i++)
         out->items[i] = experiment_fill(in->items[i], server_address);
+}
+
+void experiment_fill_env(const struct experiment_env *in, const char *server_address, struct msg_strings *out)
+{
+    *out = (struct msg_strings){.items = mem_zalloc(in->count, sizeof *out->items), .count = in->count};
+    for (size_t i = 0; i < in->count; i++) {
+        char *value = experiment_fill(in->items[i].value, server_address);
+        out->items[i] = mem_printf("%s=%s", in->items[i].key, value);
+        free(value);
+    }
 }

@@ -1,6 +1,7 @@
-#include "controller/experiment/experiment_reader.h"
+#include "controller/experiment/experiment_keys.h"
 
 #include "common/base64.h"
+#include "common/clock.h"
 #include "common/json_write.h"
 #include "common/mem.h"
 
@@ -9,215 +10,167 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * The resolved experiment: every default written out, keys in one order, variables and files filled in. Read
- * again it gives the same experiment and the same text.
- */
+/* The resolved text, and freeing, by the tables. */
 
 #define WRITE_BYTES_MAX (64u * 1024u * 1024u) /* far over what may be kept: the reader says so */
 
-/* "${" is a variable to the reader; the only one that may be left is a built-in. */
-static void write_text(struct json_writer *w, const char *key, const char *text)
+static const void *field(const struct key *k, const void *object)
 {
-    struct buf b;
-    buf_init(&b, WRITE_BYTES_MAX);
-    enum err e = ERR_OK;
-    for (const char *p = text; e == ERR_OK;) {
-        const char *var = strstr(p, "${");
-        e = buf_append(&b, p, var != NULL ? (size_t)(var - p) : strlen(p));
-        if (var == NULL || e != ERR_OK)
-            break;
-        e = buf_append_text(&b, strncmp(var, "${server.address}", 17) == 0 ? "${" : "$${");
-        p = var + 2;
-    }
-    json_write_string(w, key, e == ERR_OK && b.data != NULL ? b.data : "");
-    buf_fini(&b);
+    return (const char *)object + k->at;
 }
 
-static void write_duration(struct json_writer *w, const char *key, uint64_t ns)
+static uint64_t number(const struct key *k, const void *at)
+{
+    return k->size == sizeof(uint16_t)   ? *(const uint16_t *)at
+           : k->size == sizeof(uint32_t) ? *(const uint32_t *)at
+                                         : *(const uint64_t *)at;
+}
+
+/* ---- what is there ----------------------------------------------------------------------------- */
+
+/* A pointer or a match that nothing was read into is zeros, and what is not kept has no field. */
+static bool is_zero(const unsigned char *at, size_t size)
+{
+    while (size > 0 && at[size - 1] == 0)
+        size--;
+    return size == 0;
+}
+
+static bool is_there(const struct key *k, const void *object)
+{
+    const void *at = field(k, object);
+    if (k->when != NULL)
+        return k->when(object);
+    if (k->has_at != 0)
+        return *((const bool *)object + k->has_at);
+    if (k->kind == KEY_NUMBER)
+        return number(k, at) >= k->min; /* where 0 is not allowed it means that nothing was said */
+    if (k->kind == KEY_TIME || k->kind == KEY_WORD)
+        return true;
+    if (k->element != NULL)
+        return key_array(at).count > 0;
+    for (size_t i = 0; k->kind == KEY_OBJECT && i < k->keys->count; i++)
+        if (is_there(&k->keys->rows[i], at))
+            return true;
+    return k->kind != KEY_OBJECT && !is_zero(at, k->size);
+}
+
+/* ---- writing ----------------------------------------------------------------------------------- */
+
+/* "${" is a variable to the reader; the only one that may be left is a built-in. */
+static void write_text(struct json_writer *w, const char *name, const char *text, size_t len)
+{
+    static const char address[] = "${server.address}";
+    char *out = mem_alloc(2 * len + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        size_t left = len - i;
+        bool is_address = left >= strlen(address) && memcmp(text + i, address, strlen(address)) == 0;
+        if (left >= 2 && memcmp(text + i, "${", 2) == 0 && !is_address)
+            out[n++] = '$';
+        out[n++] = text[i];
+    }
+    json_write_text(w, name, out, n);
+    free(out);
+}
+
+static void write_time(struct json_writer *w, const char *name, uint64_t ns)
 {
     static const struct {
         const char *unit;
         uint64_t ns;
-    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
+    } units[] = {{"s", NS_PER_S}, {"ms", NS_PER_MS}, {"us", NS_PER_US}, {"ns", 1}};
     char text[40];
     size_t i = 0;
     while (ns % units[i].ns != 0)
         i++;
     snprintf(text, sizeof text, "%" PRIu64 "%s", ns / units[i].ns, units[i].unit);
-    json_write_string(w, key, text);
+    json_write_string(w, name, text);
 }
 
-static void write_words(struct json_writer *w, const char *key, const struct msg_strings *s)
+static void write_base64(struct json_writer *w, const char *name, const struct msg_bytes *b)
 {
-    json_write_array(w, key);
-    for (size_t i = 0; i < s->count; i++)
-        write_text(w, NULL, s->items[i]);
-    json_write_close(w);
-}
-
-static void write_labels(struct json_writer *w, const struct experiment_label *labels, size_t count)
-{
-    if (count == 0)
-        return;
-    json_write_object(w, "labels");
-    for (size_t i = 0; i < count; i++)
-        write_text(w, labels[i].key, labels[i].value);
-    json_write_close(w);
-}
-
-static void write_target(struct json_writer *w, const struct experiment_target *t)
-{
-    json_write_object(w, NULL);
-    json_write_string(w, "name", t->name);
-    write_labels(w, t->labels, t->label_count);
-    if (t->dir[0] != '\0')
-        write_text(w, "dir", t->dir);
-    if (t->build_count > 0) {
-        json_write_array(w, "build");
-        for (size_t i = 0; i < t->build_count; i++)
-            write_words(w, NULL, &t->build[i].argv);
-        json_write_close(w);
-    }
-    write_words(w, "start", &t->start);
-    if (t->env.count > 0) {
-        json_write_object(w, "env");
-        for (size_t i = 0; i < t->env.count; i++) {
-            const char *equals = strchr(t->env.items[i], '=');
-            char *key = mem_strndup(t->env.items[i], (size_t)(equals - t->env.items[i]));
-            write_text(w, key, equals + 1);
-            free(key);
-        }
-        json_write_close(w);
-    }
-    json_write_u64(w, "port", t->port);
-    json_write_object(w, "ready");
-    if (t->ready.kind == MSG_READY_HTTP) {
-        write_text(w, "http", t->ready.path);
-        json_write_u64(w, "port", t->ready.port);
-    } else
-        json_write_u64(w, "tcp", t->ready.port);
-    write_duration(w, "timeout", t->ready.timeout_ns);
-    json_write_close(w);
-    write_duration(w, "stop_grace", t->stop_grace_ns);
-    if (t->cpus != NULL)
-        json_write_string(w, "cpus", t->cpus);
-    json_write_close(w);
-}
-
-/* Can it stand in a JSON string as it is? */
-static bool is_text(const struct msg_bytes *b)
-{
-    for (size_t i = 0; i < b->len; i++)
-        if (b->data[i] >= 0x7f || (b->data[i] < 0x20 && strchr("\t\r\n", b->data[i]) == NULL) ||
-            b->data[i] == 0)
-            return false;
-    return true;
-}
-
-static void write_body(struct json_writer *w, const struct msg_bytes *body)
-{
-    if (body->len == 0)
-        return;
-    if (is_text(body)) {
-        char *text = mem_strndup((const char *)body->data, body->len);
-        write_text(w, "body", text);
-        free(text);
-        return;
-    }
-    char *text = mem_alloc(BASE64_CHARS(body->len) + 1);
-    json_write_text(w, "body_base64", text, base64_encode(body->data, body->len, text));
+    char *text = mem_alloc(BASE64_CHARS(b->len) + 1);
+    json_write_text(w, name, text, base64_encode(b->data, b->len, text));
     free(text);
 }
 
-static void write_request(struct json_writer *w, const struct msg_request *q)
+static void write_match(struct json_writer *w, const char *name, const struct msg_match *m)
 {
-    json_write_object(w, "request");
-    json_write_string(w, "method", q->method);
-    write_text(w, "path", q->path);
-    if (q->headers.count > 0) {
-        json_write_object(w, "headers");
-        for (size_t i = 0; i < q->headers.count; i++)
-            write_text(w, q->headers.items[i].name, q->headers.items[i].value);
-        json_write_close(w);
-    }
-    write_body(w, &q->body);
+    json_write_object(w, name);
+    write_text(w, m->kind == MSG_MATCH_EXACT ? "exact" : "contains", (const char *)m->text.data, m->text.len);
     json_write_close(w);
 }
 
-static void write_match(struct json_writer *w, const char *key, const struct msg_match *m)
-{
-    char *text = mem_strndup((const char *)m->text.data, m->text.len);
-    json_write_object(w, key);
-    write_text(w, m->kind == MSG_MATCH_EXACT ? "exact" : "contains", text);
-    json_write_close(w);
-    free(text);
-}
+static void write_object(struct json_writer *w, const char *name, const struct keys *t, const void *object);
+static void write_value(struct json_writer *w, const struct key *k, const char *name, const void *at);
 
-static void write_check(struct json_writer *w, const struct msg_check *c)
+static void write_array(struct json_writer *w, const struct key *k, const char *name, const void *at)
 {
-    json_write_object(w, NULL);
-    json_write_string(w, "name", c->name);
-    write_request(w, &c->request);
-    json_write_object(w, "expect");
-    json_write_u64(w, "status", c->status);
-    if (c->body.kind != MSG_MATCH_NONE)
-        write_match(w, "body", &c->body);
-    if (c->header_count > 0) {
-        json_write_object(w, "headers");
-        for (size_t i = 0; i < c->header_count; i++)
-            write_match(w, c->headers[i].name, &c->headers[i]);
-        json_write_close(w);
-    }
-    if (c->has_body_bytes)
-        json_write_u64(w, "body_bytes", c->body_bytes);
-    json_write_close(w);
-    json_write_close(w);
-}
-
-static void write_workload(struct json_writer *w, const struct experiment_workload *l)
-{
-    json_write_object(w, NULL);
-    json_write_string(w, "name", l->name);
-    write_request(w, &l->request);
-    json_write_array(w, "connections");
-    for (size_t i = 0; i < l->connection_count; i++)
-        json_write_u64(w, NULL, l->connections[i]);
-    json_write_close(w);
-    if (l->threads != 0)
-        json_write_u64(w, "threads", l->threads);
-    write_duration(w, "warmup", l->warmup_ns);
-    write_duration(w, "duration", l->duration_ns);
-    write_duration(w, "timeout", l->timeout_ns);
-    if (l->has_body_bytes) {
-        json_write_object(w, "expect");
-        json_write_u64(w, "body_bytes", l->body_bytes);
-        json_write_close(w);
+    struct key_array a = key_array(at);
+    if (k->kind == KEY_MAP)
+        json_write_object(w, name);
+    else
+        json_write_array(w, name);
+    for (size_t i = 0; i < a.count; i++) {
+        const char *item = a.items + i * k->element->size;
+        const void *key = item + k->element->key_at;
+        write_value(w, k->element, k->kind == KEY_MAP ? *(char *const *)key : NULL, item + k->element->at);
     }
     json_write_close(w);
 }
 
-static void write_design(struct json_writer *w, const struct experiment_design *d)
+static void write_value(struct json_writer *w, const struct key *k, const char *name, const void *at)
 {
-    static const char *const fresh[] = {"round", "window", "job"};
-    json_write_object(w, "design");
-    json_write_u64(w, "rounds", d->rounds);
-    json_write_string(w, "order", d->order == EXPERIMENT_ORDER_FIXED ? "fixed" : "latin-square");
-    write_duration(w, "cooldown", d->cooldown_ns);
-    write_duration(w, "gap", d->gap_ns);
-    json_write_string(w, "fresh_process", fresh[d->fresh]);
-    json_write_close(w);
+    const struct msg_bytes *bytes = at;
+    switch (k->kind) {
+    case KEY_NUMBER:
+        json_write_u64(w, name, number(k, at));
+        break;
+    case KEY_SHARE:
+        json_write_double(w, name, *(const double *)at);
+        break;
+    case KEY_TIME:
+        write_time(w, name, number(k, at));
+        break;
+    case KEY_WORD:
+        json_write_string(w, name, k->words[*(const unsigned *)at]);
+        break;
+    case KEY_NAME:
+    case KEY_TEXT:
+    case KEY_RAW:
+        write_text(w, name, *(char *const *)at, strlen(*(char *const *)at));
+        break;
+    case KEY_BODY:
+        write_text(w, name, (const char *)bytes->data, bytes->len);
+        break;
+    case KEY_BODY_BASE64:
+        write_base64(w, name, bytes);
+        break;
+    case KEY_MATCH:
+        write_match(w, name, at);
+        break;
+    case KEY_OBJECT:
+        write_object(w, name, k->keys, at);
+        break;
+    case KEY_LIST:
+    case KEY_SWEEP:
+    case KEY_MAP:
+        write_array(w, k, name, at);
+        break;
+    case KEY_NOTE:
+    case KEY_VARS:
+    case KEY_BODY_FILE:
+        break;
+    }
 }
 
-static void write_gates(struct json_writer *w, const struct experiment_gates *g)
+static void write_object(struct json_writer *w, const char *name, const struct keys *t, const void *object)
 {
-    json_write_object(w, "gates");
-    json_write_u64(w, "errors", g->errors_max);
-    if (g->has_foreign_cpu)
-        json_write_double(w, "foreign_cpu", g->foreign_cpu_max);
-    if (g->has_generator_cpu)
-        json_write_double(w, "generator_cpu", g->generator_cpu_max);
-    json_write_u64(w, "retries", g->retries);
+    json_write_object(w, name);
+    for (size_t i = 0; i < t->count; i++)
+        if (is_there(&t->rows[i], object))
+            write_value(w, &t->rows[i], t->rows[i].name, field(&t->rows[i], object));
     json_write_close(w);
 }
 
@@ -227,39 +180,38 @@ char *experiment_write(const struct experiment *e)
     struct json_writer w;
     buf_init(&b, WRITE_BYTES_MAX);
     json_write_init(&w, &b, 2);
-    json_write_object(&w, NULL);
-    json_write_string(&w, "name", e->name);
-    json_write_object(&w, "roles");
-    for (size_t i = 0; i < e->role_count; i++) {
-        json_write_object(&w, e->roles[i].name);
-        write_labels(&w, e->roles[i].labels, e->roles[i].label_count);
-        json_write_u64(&w, "count", e->roles[i].count);
-        json_write_close(&w);
-    }
-    json_write_close(&w);
-    if (e->files.count > 0)
-        write_words(&w, "files", &e->files);
-    json_write_array(&w, "targets");
-    for (size_t i = 0; i < e->target_count; i++)
-        write_target(&w, &e->targets[i]);
-    json_write_close(&w);
-    if (e->check_count > 0) {
-        json_write_array(&w, "checks");
-        for (size_t i = 0; i < e->check_count; i++)
-            write_check(&w, &e->checks[i].check);
-        json_write_close(&w);
-    }
-    json_write_array(&w, "workloads");
-    for (size_t i = 0; i < e->workload_count; i++)
-        write_workload(&w, &e->workloads[i]);
-    json_write_close(&w);
-    write_design(&w, &e->design);
-    write_gates(&w, &e->gates);
-    json_write_close(&w);
-    enum err err = json_write_end(&w);
-    if (err == ERR_OK)
-        err = buf_append_text(&b, "\n");
-    if (err != ERR_OK)
+    write_object(&w, NULL, &keys_experiment, e);
+    if (json_write_end(&w) != ERR_OK || buf_append_text(&b, "\n") != ERR_OK)
         buf_clear(&b);
     return buf_take(&b);
+}
+
+/* ---- freeing ----------------------------------------------------------------------------------- */
+
+static void fini_value(const struct key *k, void *at)
+{
+    if (k->kind == KEY_OBJECT)
+        keys_fini(k->keys, at);
+    if (k->kind == KEY_MATCH)
+        free(((struct msg_match *)at)->text.data);
+    if (k->kind == KEY_NAME || k->kind == KEY_TEXT || k->kind == KEY_RAW)
+        free(*(char **)at);
+    if (k->kind == KEY_BODY) /* the other bodies have the same field */
+        free(((struct msg_bytes *)at)->data);
+    if (k->element == NULL)
+        return;
+    struct key_array a = key_array(at);
+    for (size_t i = 0; i < a.count; i++) {
+        char *item = a.items + i * k->element->size;
+        fini_value(k->element, item + k->element->at);
+        if (k->kind == KEY_MAP)
+            free(*(char **)(void *)(item + k->element->key_at));
+    }
+    free(a.items);
+}
+
+void keys_fini(const struct keys *t, void *object)
+{
+    for (size_t i = 0; i < t->count; i++)
+        fini_value(&t->rows[i], (char *)object + t->rows[i].at);
 }

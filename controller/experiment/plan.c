@@ -45,21 +45,19 @@ static int width_of(const struct experiment *e, bool targets)
 
 static enum err write_head(const struct experiment *e, const struct design *d, struct buf *out)
 {
-    static const char *const fresh[] = {"round", "window", "job"};
     char total[TIME_BYTES];
     char cooldown[TIME_BYTES];
     char gap[TIME_BYTES];
-    return buf_printf(out,
-                      "%s: %zu target%s, %zu cell%s x %" PRIu32 " round%s = %zu window%s, %s\n"
-                      "order %s, cooldown %s, gap %s, a fresh process per %s\n"
-                      "starting servers, checks and retries come on top\n\n",
-                      e->name, e->target_count, e->target_count == 1 ? "" : "s", d->cell_count,
-                      d->cell_count == 1 ? "" : "s", e->design.rounds, e->design.rounds == 1 ? "" : "s",
-                      d->window_count, d->window_count == 1 ? "" : "s",
-                      parse_duration_text(d->duration_ns, total, sizeof total),
-                      e->design.order == EXPERIMENT_ORDER_FIXED ? "fixed" : "latin-square",
-                      parse_duration_text(e->design.cooldown_ns, cooldown, TIME_BYTES),
-                      parse_duration_text(e->design.gap_ns, gap, TIME_BYTES), fresh[e->design.fresh]);
+    return buf_printf(
+        out,
+        "%s: %zu target%s, %zu cell%s x %" PRIu32 " round%s = %zu window%s, %s\n"
+        "order %s, cooldown %s, gap %s, a fresh process per %s\n"
+        "starting servers, checks and retries come on top\n\n",
+        e->name, e->target_count, e->target_count == 1 ? "" : "s", d->cell_count,
+        d->cell_count == 1 ? "" : "s", e->design.rounds, e->design.rounds == 1 ? "" : "s", d->window_count,
+        d->window_count == 1 ? "" : "s", parse_duration_text(d->duration_ns, total, sizeof total),
+        experiment_orders[e->design.order], parse_duration_text(e->design.cooldown_ns, cooldown, TIME_BYTES),
+        parse_duration_text(e->design.gap_ns, gap, TIME_BYTES), experiment_fresh[e->design.fresh]);
 }
 
 enum err plan_write_text(const struct experiment *e, const struct design *d, struct buf *out)

@@ -138,7 +138,7 @@ static const char *pause_text(const char *what, uint64_t ns, char out[64])
 static void put_design(struct page *p, const struct report *r)
 {
     const struct experiment *x = r->experiment;
-    const char *order = x->design.order == EXPERIMENT_ORDER_LATIN_SQUARE ? "latin-square" : "fixed";
+    const char *order = experiment_orders[x->design.order];
     char cooldown[64];
     char gap[64];
     page_say(p, "design", INDENT, "%zu target%s, %zu workload%s, %u round%s, %s order, %s, %s",

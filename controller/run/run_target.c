@@ -48,14 +48,14 @@ static void begin_process(struct run *r, uint32_t target, const struct msg_strin
     s->dir = resolve_dir(r, t);
     s->grace_ns = t->stop_grace_ns;
     experiment_fill_strings(argv, r->server_address, &s->argv);
-    experiment_fill_strings(&t->env, r->server_address, &s->env);
+    experiment_fill_env(&t->env, r->server_address, &s->env);
 }
 
 /* A failed build is a run of the target that never came to a start: it is stored with its log. */
 static enum err fail_build(struct run *r, uint32_t target, size_t step, const char *why, struct err_detail *d)
 {
     const struct experiment_target *t = &r->e->targets[target];
-    char *text = mem_printf("build step %zu ('%s') failed: %s", step + 1, t->build[step].argv.items[0], why);
+    char *text = mem_printf("build step %zu ('%s') failed: %s", step + 1, t->build[step].items[0], why);
     const struct store_target_run row = {.target = target, .error = text, .started_wall_ns = clock_wall_ns()};
     enum err e = store_add_target_run(r->store, r->o->job, &row, &r->server->run_id, d);
     if (e == ERR_OK)
@@ -75,7 +75,7 @@ static enum err build_step(struct run *r, uint32_t target, size_t step, struct e
                             .u.start = {.label = mem_printf("build %s", t->name),
                                         .ready = MSG_READY_EXIT,
                                         .ready_timeout_ns = RUN_BUILD_NS}};
-    begin_process(r, target, &t->build[step].argv, &c.u.start);
+    begin_process(r, target, &t->build[step], &c.u.start);
     run_doing(r, 0, design_remaining_ns(r->e, r->design, 0), "building '%s' (step %zu of %zu)", t->name,
               step + 1, t->build_count);
     enum err e = run_ask_one(r, r->server_host, &c, "build", RUN_BUILD_NS + RUN_COMMAND_NS, &reply, d);
@@ -166,7 +166,7 @@ static enum err run_checks(struct run *r, const struct experiment_target *t, str
     for (size_t i = 0; i < r->e->check_count; i++) {
         struct run_reply reply;
         struct msg_command c;
-        const struct msg_check *check = &r->e->checks[i].check;
+        const struct msg_check *check = &r->e->checks[i];
         msg_command_copy(&c, &(struct msg_command){.kind = MSG_COMMAND_CHECK, .u.check = *check});
         mem_set_string(&c.u.check.host, r->server_address);
         c.u.check.port = t->port;

@@ -19,10 +19,11 @@ static void test_defaults(void **state)
     (void)state;
     struct experiment *e = experiment_text_good(experiment_text_small, NULL);
     assert_string_equal(e->name, "demo");
-    assert_int_equal(e->role_count, 2);
-    assert_string_equal(e->roles[1].name, "load");
-    assert_int_equal(e->roles[1].count, 1);
-    assert_string_equal(e->targets[0].dir, "");
+    assert_string_equal(experiment_role(e, "server")->name, "server");
+    assert_int_equal(experiment_role(e, "server")->count, 1);
+    assert_int_equal(experiment_role(e, "load")->count, 1);
+    assert_null(experiment_role(e, "db"));
+    assert_null(e->targets[0].dir);
     assert_int_equal(e->targets[0].ready.kind, MSG_READY_TCP);
     assert_int_equal(e->targets[0].ready.port, 8080);
     assert_true(e->targets[0].ready.timeout_ns == 10 * NS_PER_S);
@@ -72,14 +73,15 @@ static void test_everything(void **state)
     (void)state;
     experiment_text_write("body.bin", "\x00\xff$x", 4);
     struct experiment *e = experiment_text_good(full, NULL);
-    assert_string_equal(e->roles[0].labels[0].value, "sut");
-    assert_int_equal(e->roles[1].count, 2);
+    assert_string_equal(experiment_role(e, "server")->labels[0].value, "sut");
+    assert_int_equal(experiment_role(e, "load")->count, 2);
     assert_int_equal(e->files.count, 2);
     const struct experiment_target *t = &e->targets[0];
-    assert_string_equal(t->build[1].argv.items[2], "b${x}");
+    assert_string_equal(t->build[1].items[2], "b${x}");
     assert_string_equal(t->start.items[1], "3000");
-    assert_string_equal(t->env.items[0], "PORT=3000");
-    assert_string_equal(t->env.items[1], "E=");
+    assert_string_equal(t->env.items[0].key, "PORT");
+    assert_string_equal(t->env.items[0].value, "3000");
+    assert_string_equal(t->env.items[1].value, "");
     assert_int_equal(t->port, 3000);
     assert_int_equal(t->ready.kind, MSG_READY_HTTP);
     assert_string_equal(t->ready.path, "/up");
@@ -89,7 +91,7 @@ static void test_everything(void **state)
     assert_int_equal(e->targets[1].ready.port, 2);
     assert_int_equal(e->targets[1].port, 1);
     assert_int_equal(e->targets[2].port, 3);
-    const struct msg_check *c = &e->checks[0].check;
+    const struct msg_check *c = &e->checks[0];
     assert_int_equal(c->status, 404);
     assert_int_equal(c->body.kind, MSG_MATCH_CONTAINS);
     assert_int_equal(c->body.text.len, 4);
@@ -97,8 +99,8 @@ static void test_everything(void **state)
     assert_string_equal(c->headers[0].name, "content-type");
     assert_int_equal(c->headers[0].kind, MSG_MATCH_EXACT);
     assert_true(c->has_body_bytes);
-    assert_int_equal(e->checks[1].check.status, 200);
-    assert_int_equal(e->checks[1].check.body.kind, MSG_MATCH_NONE);
+    assert_int_equal(e->checks[1].status, 200);
+    assert_int_equal(e->checks[1].body.kind, MSG_MATCH_NONE);
     const struct experiment_workload *w = &e->workloads[0];
     assert_string_equal(w->request.path, "/id/3000");
     assert_string_equal(w->request.headers.items[0].value, "a\"b");
@@ -129,7 +131,7 @@ static void test_resolved_is_a_fixed_point(void **state)
     assert_string_equal(again->resolved_json, e->resolved_json);
     assert_memory_equal(again->hash, e->hash, MSG_HASH_BYTES);
     assert_string_equal(again->base_dir, "/elsewhere");
-    assert_string_equal(again->targets[0].build[1].argv.items[2], "b${x}");
+    assert_string_equal(again->targets[0].build[1].items[2], "b${x}");
     assert_int_equal(again->workloads[0].request.body.len, 4);
     experiment_free(again);
     /* A comment, another order of keys: the same experiment, the same hash. */
@@ -195,7 +197,7 @@ static void test_all_problems_in_file_order(void **state)
         "5:48: targets[0].port: is 0, must be a port, from 1 to 65535\n"
         "5:51: targets[0].hooks: unknown key; allowed: name, labels, dir, build, start, env, "
         "port, "
-        "ready, cpus, stop_grace\n"
+        "ready, stop_grace, cpus\n"
         "6:5: targets[1].port: is missing: the port the server listens on, like 3000 or \"${port}\"\n"
         "6:29: targets[1].start: has 0 elements, must have 1 to 256 words of a command\n"
         "6:50: targets[1].env.PORT: is 3000, must be a string: put it in quotes\n"
@@ -215,7 +217,11 @@ static void test_dirs(void **state)
     static const char *const set_apps[] = {"targets[0].dir=apps", NULL};
     static const char *const set_nowhere[] = {"targets[0].dir=/no/such/dir", NULL};
     static const char *const set_copied[] = {"targets[0].dir=apps", "files=[\"dist/**\"]", NULL};
+    static const char *const set_dotted[] = {"targets[0].dir=apps/v1..2", "files=[\"dist/**\"]", NULL};
+    static const char *const set_outside[] = {"targets[0].dir=apps/../dist", "files=[\"dist/**\"]", NULL};
+    char dotted[112];
     snprintf(apps, sizeof apps, "%s/apps", experiment_text_dir);
+    snprintf(dotted, sizeof dotted, "%s/v1..2", apps);
     struct experiment_text r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_LOCAL, set_apps);
     assert_int_equal(r.err, ERR_INVALID);
     snprintf(text, sizeof text, "--set targets[0].dir=apps: \"apps\" does not exist (looked for %s)", apps);
@@ -232,6 +238,15 @@ static void test_dirs(void **state)
     r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_REMOTE, set_copied);
     assert_int_equal(r.err, ERR_OK);
     experiment_text_fini(&r);
+    assert_int_equal(mkdir(dotted, 0700), 0);
+    r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_REMOTE, set_dotted);
+    assert_int_equal(r.err, ERR_OK); /* two dots are a way out only where they are a whole part */
+    experiment_text_fini(&r);
+    r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_REMOTE, set_outside);
+    assert_int_equal(r.err, ERR_INVALID);
+    assert_non_null(strstr(r.problems.items[0].text, "leads out of the workspace on the server host"));
+    experiment_text_fini(&r);
+    assert_int_equal(rmdir(dotted), 0);
     r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_REMOTE,
                              set_nowhere); /* may be there, on the other host */
     assert_int_equal(r.err, ERR_OK);
@@ -271,6 +286,19 @@ static void test_limits(void **state)
     assert_int_equal(r.err, ERR_INVALID);
     assert_int_equal(r.problems.count, LIMIT_PROBLEMS + 1);
     assert_string_equal(r.problems.items[LIMIT_PROBLEMS].text, "103 more problems: mend these first");
+    experiment_text_fini(&r);
+    /* A list that is too long is no list: what looks at the whole does without it. */
+    buf_clear(&b);
+    assert_int_equal(buf_append_text(&b, "targets=["), ERR_OK);
+    for (unsigned i = 0; i <= LIMIT_TARGETS; i++)
+        assert_int_equal(
+            buf_printf(&b, "%s{\"name\":\"t%u\",\"start\":[\"x\"],\"port\":1}", i > 0 ? "," : "", i), ERR_OK);
+    assert_int_equal(buf_append_text(&b, "]"), ERR_OK);
+    const char *const crowd[] = {b.data, "design.fresh_process=job", NULL};
+    r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_REMOTE, crowd);
+    assert_int_equal(r.err, ERR_INVALID);
+    assert_int_equal(r.problems.count, 1);
+    assert_non_null(strstr(r.problems.items[0].text, "has 257 elements, must have 1 to 256 targets"));
     experiment_text_fini(&r);
     /* The file's own size. */
     buf_clear(&b);

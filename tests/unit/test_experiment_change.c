@@ -25,7 +25,8 @@ static void test_sets(void **state)
     assert_int_equal(e->design.rounds, 4);
     assert_int_equal(e->targets[0].port, 9000);
     assert_true(e->workloads[0].duration_ns == 2 * NS_PER_S);
-    assert_string_equal(e->targets[0].env.items[0], "X_Y=5");
+    assert_string_equal(e->targets[0].env.items[0].key, "X_Y");
+    assert_string_equal(e->targets[0].env.items[0].value, "5");
     assert_int_equal(e->workloads[0].connections[1], 2);
     assert_string_equal(e->name, "7");
     assert_string_equal(e->targets[0].labels[0].key, "a");
