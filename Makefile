@@ -178,6 +178,10 @@ check-lint: $(GEN).h ## clang-tidy and cppcheck have nothing to say
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
 	    -I. --suppress=missingIncludeSystem common proto agent controller
 
+docs: $(O)/tests/tool_keys ## write what docs/ says of the experiment's keys, from their tables
+	$(Q)$< schema >$(O)/docs.new && mv $(O)/docs.new docs/experiment.schema.json
+	$(Q)$< tables docs/experiment-file.md >$(O)/docs.new && mv $(O)/docs.new docs/experiment-file.md
+
 install: all ## into PREFIX (/usr/local), with units and man pages
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(PROGRAMS)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system deploy/*.service
@@ -192,7 +196,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 FORCE:
-.PHONY: all demo test test-unit test-build needs needs-test objects deps check-all check-compilers check-mixed \
+.PHONY: all demo docs test test-unit test-build needs needs-test objects deps check-all check-compilers check-mixed \
         check-mutants fuzz check-layers check-headers check-format check-lint install clean help FORCE
 .DELETE_ON_ERROR:
 # Of what there is now: what was noted of a source that is gone would stop the build.
