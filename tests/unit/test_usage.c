@@ -87,23 +87,20 @@ static void test_leaf(void **state)
 }
 
 /* A thread's context switches: voluntary, involuntary. */
-static void put_thread(struct record *r, int pid, int tid, int voluntary, int involuntary)
+static void put_thread(struct scratch *s, int pid, int tid, int voluntary, int involuntary)
 {
-    char *dir = mem_printf("%s/%d/task", r->root, pid);
-    (void)mkdir(dir, 0700);
-    free(dir);
-    dir = mem_printf("%d/task/%d", pid, tid);
+    char *name = mem_printf("%d/task/%d/status", pid, tid);
     char *text =
         mem_printf("Name:\tx\nThreads:\t2\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n",
                    voluntary, involuntary);
-    put(r, dir, "status", text);
+    scratch_put(s, name, text);
     free(text);
-    free(dir);
+    free(name);
 }
 
-static void remove_thread(struct record *r, int pid, int tid)
+static void remove_thread(struct scratch *s, int pid, int tid)
 {
-    char *command = mem_printf("rm -r %s/%d/task/%d", r->root, pid, tid);
+    char *command = mem_printf("rm -r %s/%d/task/%d", s->dir, pid, tid);
     assert_int_equal(system(command), 0);
     free(command);
 }
@@ -121,65 +118,65 @@ static void expect_switches(struct usage *u, bool known, uint64_t voluntary, uin
 }
 
 /* A server of two processes and three threads, below the subreaper 10. */
-static void check_switches(struct record *r, struct usage *u)
+static void check_switches(struct scratch *s, struct usage *u)
 {
-    put_thread(r, 11, 11, 100, 1);
-    put_thread(r, 11, 21, 10, 2);
-    put_thread(r, 12, 12, 1000, 40);
+    put_thread(s, 11, 11, 100, 1);
+    put_thread(s, 11, 21, 10, 2);
+    put_thread(s, 12, 12, 1000, 40);
     expect_switches(u, true, 1110, 43);
-    put_thread(r, 12, 12, 1001, 40);
-    put_thread(r, 11, 22, 3, 5); /* a new one: all it ever did is new */
+    put_thread(s, 12, 12, 1001, 40);
+    put_thread(s, 11, 22, 3, 5); /* a new one: all it ever did is new */
     expect_switches(u, true, 1114, 48);
     expect_switches(u, true, 1114, 48);
 
-    remove_thread(r, 11, 21); /* what it did last is lost: of this once nothing is known */
+    remove_thread(s, 11, 21); /* what it did last is lost: of this once nothing is known */
     expect_switches(u, false, 0, 0);
     expect_switches(u, true, 1104, 46);
-    put_thread(r, 11, 22, 2, 5); /* another one has its number */
+    put_thread(s, 11, 22, 2, 5); /* another one has its number */
     expect_switches(u, false, 0, 0);
     expect_switches(u, true, 1103, 46);
 
-    put_process(r, 11, 10, "master", 'S', (int[]){1, 2, 4, 9}, 100); /* a child came and went unseen */
+    put_process(s, 11, 10, "master", 'S', (int[]){1, 2, 4, 9}, 100); /* a child came and went unseen */
     expect_switches(u, false, 0, 0);
     expect_switches(u, true, 1103, 46);
 
-    put(r, "12/task/12", "status", "Name:\tx\n"); /* what cannot be read is not zero */
+    scratch_put(s, "12/task/12/status", "Name:\tx\n"); /* what cannot be read is not zero */
     expect_switches(u, false, 0, 0);
-    put_thread(r, 12, 12, 1002, 41);
+    put_thread(s, 12, 12, 1002, 41);
     expect_switches(u, true, 1104, 47);
 }
 
-static void put_pair(struct record *r)
+static void put_pair(struct scratch *s)
 {
-    put_process(r, 10, 1, "sb-supervisor", 'S', (int[]){500, 500, 0, 0}, 500);
-    put_process(r, 11, 10, "master", 'S', (int[]){1, 2, 0, 0}, 100);
-    put_process(r, 12, 11, "worker", 'R', (int[]){100, 0, 0, 0}, 10);
-    put_process(r, 14, 1, "stranger", 'S', (int[]){300, 300, 300, 300}, 3000);
-    put_thread(r, 14, 14, 100000, 100000);
+    put_process(s, 10, 1, "sb-supervisor", 'S', (int[]){500, 500, 0, 0}, 500);
+    put_process(s, 11, 10, "master", 'S', (int[]){1, 2, 0, 0}, 100);
+    put_process(s, 12, 11, "worker", 'R', (int[]){100, 0, 0, 0}, 10);
+    put_process(s, 14, 1, "stranger", 'S', (int[]){300, 300, 300, 300}, 3000);
+    put_thread(s, 14, 14, 100000, 100000);
 }
 
 static void test_switches_of_descendants(void **state)
 {
-    struct record *r = *state;
+    struct scratch *s = *state;
     struct usage *u = NULL;
-    put_pair(r);
-    const struct usage_options options = {.proc_root = r->root, .reaper = 10};
+    put_pair(s);
+    const struct usage_options options = {.proc_root = s->dir, .reaper = 10};
     assert_int_equal(usage_new(&options, &u, NULL), ERR_OK);
-    check_switches(r, u);
+    check_switches(s, u);
     usage_free(u);
 }
 
 static void test_switches_of_a_leaf(void **state)
 {
-    struct record *r = *state;
+    struct scratch *s = *state;
     struct usage *u = NULL;
-    put_pair(r);
-    put(r, "leaf", "cpu.stat", "usage_usec 123456\nuser_usec 1\nsystem_usec 2\n");
-    put(r, "leaf", "cgroup.procs", "11\n12\n");
-    char *leaf = mem_printf("%s/leaf", r->root);
-    const struct usage_options options = {.proc_root = r->root, .leaf = leaf, .reaper = 10};
+    put_pair(s);
+    scratch_put(s, "leaf/cpu.stat", "usage_usec 123456\nuser_usec 1\nsystem_usec 2\n");
+    scratch_put(s, "leaf/cgroup.procs", "11\n12\n");
+    char *leaf = mem_printf("%s/leaf", s->dir);
+    const struct usage_options options = {.proc_root = s->dir, .leaf = leaf, .reaper = 10};
     assert_int_equal(usage_new(&options, &u, NULL), ERR_OK);
-    check_switches(r, u);
+    check_switches(s, u);
     usage_free(u);
     free(leaf);
 }
