@@ -1,6 +1,25 @@
 #include "common/buf.h"
 #include "controller/store/store_db.h"
 
+/* Of a generator's result, as the first release had them; `known` is what it said of its figures. */
+#define LOADS_COLUMNS(known)                                                                                 \
+    " id INTEGER PRIMARY KEY,"                                                                               \
+    " generator TEXT NOT NULL,"                                                                              \
+    " window_start_ns INTEGER NOT NULL,"                                                                     \
+    " window_end_ns INTEGER NOT NULL,"                                                                       \
+    " scheduled INTEGER NOT NULL, ok INTEGER NOT NULL, failed INTEGER NOT NULL,"                             \
+    " in_flight INTEGER NOT NULL, never_sent INTEGER NOT NULL,"                                              \
+    " warmup_scheduled INTEGER NOT NULL, warmup_ok INTEGER NOT NULL, warmup_failed INTEGER NOT NULL,"        \
+    " warmup_in_flight INTEGER NOT NULL, warmup_never_sent INTEGER NOT NULL,"                                \
+    " requests_sent INTEGER" known ", responses INTEGER" known ", body_bytes INTEGER" known ","              \
+    " wire_in_bytes INTEGER" known ", wire_out_bytes INTEGER" known ", short_bodies INTEGER" known ","       \
+    " unanswered INTEGER" known ","                                                                          \
+    " latency_hist BLOB NOT NULL," /* text: base64 of HdrHistogram V2, compressed */                         \
+    " cpu_user_ns INTEGER" known ", cpu_system_ns INTEGER" known ", rss_bytes_max INTEGER" known ","         \
+    " raw TEXT NOT NULL) STRICT;"
+#define LOADS_1 LOADS_COLUMNS(" NOT NULL")
+#define LOADS_3 LOADS_COLUMNS("")
+
 /*
  * What the first release wrote. It never changes: a new file begins as one of schema 1 and takes every step
  * below, so that it cannot differ from one that was brought up. Times are ns: *_wall_ns since 1970 UTC,
@@ -68,34 +87,7 @@ static const char schema_1[] =
     " PRIMARY KEY (run, host)) STRICT, WITHOUT ROWID;"
 
     /* A generator's result, complete. */
-    "CREATE TABLE loads ("
-    " id INTEGER PRIMARY KEY,"
-    " generator TEXT NOT NULL,"
-    " window_start_ns INTEGER NOT NULL,"
-    " window_end_ns INTEGER NOT NULL,"
-    " scheduled INTEGER NOT NULL,"
-    " ok INTEGER NOT NULL,"
-    " failed INTEGER NOT NULL,"
-    " in_flight INTEGER NOT NULL,"
-    " never_sent INTEGER NOT NULL,"
-    " warmup_scheduled INTEGER NOT NULL,"
-    " warmup_ok INTEGER NOT NULL,"
-    " warmup_failed INTEGER NOT NULL,"
-    " warmup_in_flight INTEGER NOT NULL,"
-    " warmup_never_sent INTEGER NOT NULL,"
-    " requests_sent INTEGER NOT NULL,"
-    " responses INTEGER NOT NULL,"
-    " body_bytes INTEGER NOT NULL,"
-    " wire_in_bytes INTEGER NOT NULL,"
-    " wire_out_bytes INTEGER NOT NULL,"
-    " short_bodies INTEGER NOT NULL,"
-    " unanswered INTEGER NOT NULL,"
-    " latency_hist BLOB NOT NULL," /* text: base64 of HdrHistogram V2, compressed */
-    " cpu_user_ns INTEGER NOT NULL,"
-    " cpu_system_ns INTEGER NOT NULL,"
-    " rss_bytes_max INTEGER NOT NULL,"
-    " raw TEXT NOT NULL) STRICT;"
-    "CREATE TABLE load_errors ("
+    "CREATE TABLE loads (" LOADS_1 "CREATE TABLE load_errors ("
     " load INTEGER NOT NULL REFERENCES loads (id),"
     " position INTEGER NOT NULL,"
     " phase TEXT NOT NULL,"
@@ -177,36 +169,9 @@ static const char schema_1[] =
     "PRAGMA application_id = 0x53504c42;";
 
 /* A figure that the generator does not know is NULL: SQLite takes a NOT NULL back only with the whole table.
- * The columns keep their order, which is what SELECT * copies. */
+ */
 static const char figures_may_be_unknown[] =
-    "CREATE TABLE loads_3 ("
-    " id INTEGER PRIMARY KEY,"
-    " generator TEXT NOT NULL,"
-    " window_start_ns INTEGER NOT NULL,"
-    " window_end_ns INTEGER NOT NULL,"
-    " scheduled INTEGER NOT NULL,"
-    " ok INTEGER NOT NULL,"
-    " failed INTEGER NOT NULL,"
-    " in_flight INTEGER NOT NULL,"
-    " never_sent INTEGER NOT NULL,"
-    " warmup_scheduled INTEGER NOT NULL,"
-    " warmup_ok INTEGER NOT NULL,"
-    " warmup_failed INTEGER NOT NULL,"
-    " warmup_in_flight INTEGER NOT NULL,"
-    " warmup_never_sent INTEGER NOT NULL,"
-    " requests_sent INTEGER,"
-    " responses INTEGER,"
-    " body_bytes INTEGER,"
-    " wire_in_bytes INTEGER,"
-    " wire_out_bytes INTEGER,"
-    " short_bodies INTEGER,"
-    " unanswered INTEGER,"
-    " latency_hist BLOB NOT NULL," /* text: base64 of HdrHistogram V2, compressed */
-    " cpu_user_ns INTEGER,"
-    " cpu_system_ns INTEGER,"
-    " rss_bytes_max INTEGER,"
-    " raw TEXT NOT NULL) STRICT;"
-    "INSERT INTO loads_3 SELECT * FROM loads;"
+    "CREATE TABLE loads_3 (" LOADS_3 "INSERT INTO loads_3 SELECT * FROM loads;"
     "DROP TABLE loads;"
     "ALTER TABLE loads_3 RENAME TO loads;";
 
