@@ -260,6 +260,7 @@ enum err codec_encode(const struct msg *m, struct buf *out, struct err_detail *d
     enum err e = encode_struct(&c, &schema_frame, m, &message);
     if (e != ERR_OK)
         goto out;
+    must(message != NULL);
     Splitbench__V1__Frame *frame = (Splitbench__V1__Frame *)(void *)message;
     frame->version = m->kind == MSG_HELLO ? m->u.hello.protocol : MSG_PROTOCOL_VERSION;
     size_t len = protobuf_c_message_get_packed_size(message);
