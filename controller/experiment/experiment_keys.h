@@ -126,6 +126,9 @@ void keys_fini(const struct keys *t, void *object);
     .kind = KEY_LIST, KEY_ARRAY(field, counter), .max = (most), .element = &(row)
 #define AS_MAP(field, counter, most, row)                                                                    \
     .kind = KEY_MAP, KEY_ARRAY(field, counter), .max = (most), .element = &(row)
+/* An element of a map: a struct of a key and a text. */
+#define KEY_PAIR(of, key, text)                                                                              \
+    .size = sizeof(struct of), .key_at = offsetof(struct of, key), .at = offsetof(struct of, text)
 #define KEYS(heading, list) .title = (heading), .rows = (list), .count = ARRAY_LEN(list)
 
 #define KEY_HEADER_PATTERN "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"

@@ -95,14 +95,8 @@ static void check_headers(struct experiment_reader *r, const struct json_value *
         reader_problem(r, v, "has %zu bytes in all, at most %u are allowed", bytes, LIMIT_HEADER_BYTES);
 }
 
-#define OF struct msg_header
-static const struct key header = {.size = sizeof(OF),
-                                  .kind = KEY_RAW,
-                                  .at = offsetof(OF, value),
-                                  .key_at = offsetof(OF, name),
-                                  .max = LIMIT_HEADER_BYTES,
-                                  .after = check_header_value};
-#undef OF
+static const struct key header = {KEY_PAIR(msg_header, name, value), .kind = KEY_RAW,
+                                  .max = LIMIT_HEADER_BYTES, .after = check_header_value};
 
 /* ---- bodies ------------------------------------------------------------------------------------ */
 

@@ -39,13 +39,8 @@ static bool check_label(struct experiment_reader *r, const struct json_value *me
     return false;
 }
 
-#define OF struct experiment_label
-static const struct key label = {.size = sizeof(OF),
-                                 .kind = KEY_TEXT,
-                                 .at = offsetof(OF, value),
-                                 .key_at = offsetof(OF, key),
+static const struct key label = {KEY_PAIR(experiment_label, key, value), .kind = KEY_TEXT,
                                  .max = LIMIT_NAME_BYTES};
-#undef OF
 
 #define AS_LABELS                                                                                            \
     AS_MAP(labels, label_count, MSG_LABELS_MAX, label),                                                      \
@@ -152,13 +147,8 @@ static void check_env(struct experiment_reader *r, const struct json_value *v, v
         reader_problem(r, v, "has %zu bytes in all, at most %u are allowed", bytes, LIMIT_COMMAND_BYTES);
 }
 
-#define OF struct experiment_variable
-static const struct key variable = {.size = sizeof(OF),
-                                    .kind = KEY_RAW,
-                                    .at = offsetof(OF, value),
-                                    .key_at = offsetof(OF, key),
+static const struct key variable = {KEY_PAIR(experiment_variable, key, value), .kind = KEY_RAW,
                                     .max = LIMIT_COMMAND_BYTES};
-#undef OF
 
 /* ---- targets ----------------------------------------------------------------------------------- */
 

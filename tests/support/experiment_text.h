@@ -30,7 +30,9 @@ void experiment_text_fini(struct experiment_text *r);
 /* The experiment; the caller frees it. */
 struct experiment *experiment_text_good(const char *text, const char *const *options);
 
-/* All problems, each as "line:column: text\n", begin with `wanted`. */
+/* All problems, each as "line:column: text\n", begin with `wanted`; "..." in it stands for what comes before
+ * a
+ * ';' or the end of the line, as the keys that are allowed. */
 void experiment_text_bad(const char *text, const char *const *options, const char *wanted);
 
 #endif
