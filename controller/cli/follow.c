@@ -138,7 +138,7 @@ static enum err resume(const struct cli_flags *f, int *exit_code, struct err_det
     return e;
 }
 
-/* ---- what they are called and take ---- */
+/* ---- what they are called and take --------------------------------------------------------------- */
 
 #define HERE_ROW    CLI_LOCAL_ROW("a run of this machine (run --local)")
 #define RESULT_ROWS CLI_JSON_ROW("the result as JSON"), CLI_QUIET_ROW

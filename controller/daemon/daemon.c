@@ -31,7 +31,7 @@ char *daemon_store_path(const char *state_dir)
     return mem_printf("%s/store.db", state_dir);
 }
 
-/* ---- the state directory ------------------------------------------------------------------------- */
+/* ---- the state directory -------------------------------------------------------------------------- */
 
 static enum err lock_state(struct daemon *m, struct err_detail *d)
 {
@@ -61,7 +61,7 @@ static enum err fail_interrupted(const struct daemon *m, struct err_detail *d)
     return e;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------------- */
 
 static void on_server_closed(void *arg)
 {
@@ -90,14 +90,14 @@ static void on_leash(uv_poll_t *poll, int status, int events)
 {
     char byte[256];
     (void)events;
-    ssize_t n = status < 0 ? 0 : read(STDIN_FILENO, byte, sizeof(byte));
+    ssize_t n = status < 0 ? 0 : read(STDIN_FILENO, byte, sizeof byte);
     if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
         return; /* what is said on it does not matter */
     (void)uv_poll_stop(poll);
     stop(poll->data, "its parent has ended");
 }
 
-/* ---- the start ----------------------------------------------------------------------------------- */
+/* ---- the start ------------------------------------------------------------------------------------ */
 
 static void watch_for_the_end(struct daemon *m)
 {
@@ -121,7 +121,7 @@ static enum err watch_leash(struct daemon *m, struct err_detail *d)
 
 static void tell_ready(const struct daemon *m)
 {
-    const char **bound = mem_zalloc(m->o->address_count + 1, sizeof(*bound));
+    const char **bound = mem_zalloc(m->o->address_count + 1, sizeof *bound);
     for (size_t i = 0; i < m->o->address_count; i++) {
         bound[i] = server_address(m->server, i);
         log_info("listening", "address=%s", bound[i]);

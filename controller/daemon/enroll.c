@@ -92,7 +92,7 @@ void server_enroll(struct server *s, const struct msg_enroll *m, struct link_req
         link_refuse(&request, ERR_INVALID, "%s", d.text);
         return;
     }
-    struct enrollment *e = mem_zalloc(1, sizeof(*e));
+    struct enrollment *e = mem_zalloc(1, sizeof *e);
     e->server = s;
     e->request = request;
     e->secret = mem_strdup(msg_text(m->token));

@@ -42,7 +42,7 @@ static void work_free(struct operator_work *w)
     free(w);
 }
 
-/* ---- SUBMIT -------------------------------------------------------------------------------------- */
+/* ---- SUBMIT --------------------------------------------------------------------------------------- */
 
 static enum err find_missing(struct operator_work *w, struct err_detail *d)
 {
@@ -51,7 +51,7 @@ static enum err find_missing(struct operator_work *w, struct err_detail *d)
     enum err e = blobs_open(w->server->blob_dir, SERVER_BLOB_BYTES, &blobs, d);
     if (e != ERR_OK)
         return e;
-    w->missing.items = mem_zalloc(files->count + 1, sizeof(*w->missing.items));
+    w->missing.items = mem_zalloc(files->count + 1, sizeof *w->missing.items);
     for (size_t i = 0; i < files->count; i++) {
         uint64_t have = blobs_have(blobs, files->items[i].hash, files->items[i].size_bytes);
         /* Of an empty file blobs_have cannot say whether it is there: it is written in any case. */
@@ -129,7 +129,7 @@ static void answer_submit(struct operator_work *w)
     link_answer(&w->request, &m);
 }
 
-/* ---- BLOB ---------------------------------------------------------------------------------------- */
+/* ---- BLOB ----------------------------------------------------------------------------------------- */
 
 static enum err take_blob(struct operator_work *w, struct err_detail *d)
 {
@@ -164,7 +164,7 @@ static void answer_blob(struct operator_work *w)
     link_answer(&w->request, &m);
 }
 
-/* ---- WATCH --------------------------------------------------------------------------------------- */
+/* ---- WATCH ---------------------------------------------------------------------------------------- */
 
 static void work_watch(struct store *store, void *arg)
 {
@@ -203,7 +203,7 @@ static void answer_watch(struct operator_work *w)
     msg_fini(&m);
 }
 
-/* ---- RESUME -------------------------------------------------------------------------------------- */
+/* ---- RESUME --------------------------------------------------------------------------------------- */
 
 static enum err resume(struct operator_work *w, struct store *store, struct err_detail *d)
 {
@@ -227,7 +227,7 @@ static enum err resume(struct operator_work *w, struct store *store, struct err_
     return e;
 }
 
-/* ---- ASK ----------------------------------------------------------------------------------------- */
+/* ---- ASK ------------------------------------------------------------------------------------------ */
 
 /* "" means the newest job. */
 static enum err pick_job(struct operator_work *w, struct store *store, char **id, struct err_detail *d)
@@ -333,7 +333,7 @@ static void answer_ask(struct operator_work *w)
     if (m->kind == MSG_ASK_REVOKE) {
         log_info("revoked", "name=%s by=%s", msg_text(m->arg), w->who);
         char cause[512];
-        snprintf(cause, sizeof(cause), "agent '%.200s' was revoked by '%.200s'", msg_text(m->arg), w->who);
+        snprintf(cause, sizeof cause, "agent '%.200s' was revoked by '%.200s'", msg_text(m->arg), w->who);
         fleet_revoke(w->server->fleet, msg_text(m->arg), cause);
         server_drop_peers(w->server, msg_text(m->arg), "its certificate was revoked");
     }
@@ -349,7 +349,7 @@ static void answer_ask(struct operator_work *w)
     w->text = NULL;
 }
 
-/* ---- HOSTS and CANCEL: from the loop's own knowledge ----------------------------------------------- */
+/* ---- HOSTS and CANCEL: from the loop's own knowledge ---------------------------------------------- */
 
 static void answer_hosts(struct server *s, const struct msg_ask *m, struct link_request **request)
 {
@@ -368,7 +368,7 @@ static void answer_cancel(struct server *s, const struct msg_ask *m, const char 
 {
     struct err_detail d;
     char cause[512];
-    snprintf(cause, sizeof(cause), "cancelled by '%s'", who);
+    snprintf(cause, sizeof cause, "cancelled by '%s'", who);
     enum err e = job_table_cancel(s->jobs, msg_text(m->job), cause, &d);
     if (e != ERR_OK) {
         link_refuse(request, e, "%s", d.text);

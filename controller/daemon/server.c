@@ -15,7 +15,7 @@ static void answer_poll(void *arg, void *request, const struct msg_command *cons
     (void)arg;
     msg_init(&m, MSG_COMMANDS);
     /* Shallow copies: the link packs them before this returns, and nothing of them is freed here. */
-    struct msg_command *flat = mem_zalloc(count + 1, sizeof(*flat));
+    struct msg_command *flat = mem_zalloc(count + 1, sizeof *flat);
     for (size_t i = 0; i < count; i++)
         flat[i] = *items[i];
     m.u.commands = (struct msg_commands){.items = flat, .count = count};
@@ -64,7 +64,7 @@ static void on_change(void *arg)
     job_table_on_change(s->jobs);
 }
 
-/* ---- late results -------------------------------------------------------------------------------- */
+/* ---- late results --------------------------------------------------------------------------------- */
 
 struct late {
     struct server *server;
@@ -96,7 +96,7 @@ static void on_late_stored(void *arg)
 static void on_late(void *arg, struct fleet_agent *agent, uint64_t incarnation, const struct msg_event *e)
 {
     struct server *s = arg;
-    struct late *l = mem_zalloc(1, sizeof(*l));
+    struct late *l = mem_zalloc(1, sizeof *l);
     l->server = s;
     l->agent = agent;
     l->name = mem_strdup(fleet_agent_name(agent));
@@ -105,7 +105,7 @@ static void on_late(void *arg, struct fleet_agent *agent, uint64_t incarnation, 
     store_worker_do(s->worker, store_late, on_late_stored, l);
 }
 
-/* ---- peers --------------------------------------------------------------------------------------- */
+/* ---- peers ---------------------------------------------------------------------------------------- */
 
 /* A certificate that the lab has taken back, or never gave, opens no session. */
 static enum err check_certificate(struct server *s, const struct link_peer *peer, struct err_detail *d)
@@ -191,7 +191,7 @@ static void on_enroll(void *arg, const struct msg_enroll *m, struct link_request
     server_enroll(arg, m, request);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------- */
+/* ---- time ----------------------------------------------------------------------------------------- */
 
 static void on_tick(uv_timer_t *timer)
 {
@@ -209,7 +209,7 @@ static void arm_tick(struct server *s)
     (void)uv_timer_start(&s->tick, on_tick, wait_ms, 0);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 static enum err make_parts(struct server *s, struct err_detail *d)
 {
@@ -312,13 +312,13 @@ static void close_link(void *arg)
 
 enum err server_new(const struct server_options *options, struct server **out, struct err_detail *d)
 {
-    struct server *s = mem_zalloc(1, sizeof(*s));
+    struct server *s = mem_zalloc(1, sizeof *s);
     s->o = *options;
     s->blob_dir = mem_printf("%s/blobs", options->state_dir);
     do
-        identity_random(&s->incarnation, sizeof(s->incarnation));
+        identity_random(&s->incarnation, sizeof s->incarnation);
     while (s->incarnation == 0);
-    file_read_line("/proc/sys/kernel/random/boot_id", s->own_boot_id, sizeof(s->own_boot_id));
+    file_read_line("/proc/sys/kernel/random/boot_id", s->own_boot_id, sizeof s->own_boot_id);
     must(uv_timer_init(s->o.loop, &s->tick) == 0);
     s->tick.data = s;
     enum err e = make_parts(s, d);

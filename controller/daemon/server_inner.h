@@ -39,7 +39,7 @@ struct server {
     void *close_arg;
 };
 
-/* ---- peers.c: who has a session ------------------------------------------------------------------ */
+/* ---- peers.c: who has a session ------------------------------------------------------------------- */
 
 void server_add_peer(struct server *s, struct link_peer *link, struct fleet_agent *agent);
 void server_remove_peer(struct server *s, struct server_peer *peer);

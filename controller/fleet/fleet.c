@@ -6,7 +6,7 @@
 
 struct fleet *fleet_new(const struct fleet_options *options)
 {
-    struct fleet *f = mem_zalloc(1, sizeof(*f));
+    struct fleet *f = mem_zalloc(1, sizeof *f);
     f->lease_ns = options->lease_ns;
     f->handlers = options->handlers;
     return f;
@@ -239,7 +239,7 @@ uint64_t fleet_tick(struct fleet *f, uint64_t now_ns)
     return next;
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------- */
+/* ---- jobs ----------------------------------------------------------------------------------------- */
 
 enum err fleet_command(struct fleet *f, struct fleet_agent *a, const char *job, const struct msg_command *c,
                        uint64_t tag)

@@ -64,7 +64,7 @@ struct fleet_options {
 struct fleet *fleet_new(const struct fleet_options *options);
 void fleet_free(struct fleet *f); /* drops nothing at the link: held requests are forgotten */
 
-/* ---- the link's side ----------------------------------------------------------------------------- */
+/* ---- the link's side ------------------------------------------------------------------------------ */
 
 /* A proved agent; a session of the same name that is still there is replaced. `address` is where it dialled
  * from. */
@@ -83,7 +83,7 @@ void fleet_push(struct fleet *f, struct fleet_agent *a, void *request, const str
  * which it wants to be called again. */
 uint64_t fleet_tick(struct fleet *f, uint64_t now_ns);
 
-/* ---- the jobs' side ------------------------------------------------------------------------------ */
+/* ---- the jobs' side ------------------------------------------------------------------------------- */
 
 struct fleet_host { /* borrowed from the agent until it is released */
     struct fleet_agent *agent;
@@ -119,7 +119,7 @@ void fleet_settle_late(struct fleet *f, struct fleet_agent *a);
 /* Ends what is left of a job's reservations: JOB_CLOSE to every host that has not had one. */
 void fleet_release(struct fleet *f, const char *job);
 
-/* ---- looking on ---------------------------------------------------------------------------------- */
+/* ---- looking on ----------------------------------------------------------------------------------- */
 
 struct fleet_info {
     const char *name;

@@ -16,7 +16,7 @@ const char *fleet_state_name(enum fleet_state s)
 
 struct fleet_agent *fleet_agent_new(const char *name)
 {
-    struct fleet_agent *a = mem_zalloc(1, sizeof(*a));
+    struct fleet_agent *a = mem_zalloc(1, sizeof *a);
     a->name = mem_strdup(name);
     a->address = mem_strdup("");
     a->build = mem_strdup("");
@@ -64,7 +64,7 @@ void fleet_agent_free(struct fleet_agent *a)
     free(a);
 }
 
-/* ---- states -------------------------------------------------------------------------------------- */
+/* ---- states --------------------------------------------------------------------------------------- */
 
 static enum fleet_state do_reserve(struct fleet_agent *a)
 {
@@ -110,20 +110,20 @@ void fleet_agent_handle(struct fleet_agent *a, enum fleet_event event)
     free(job);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------ */
+/* ---- commands ------------------------------------------------------------------------------------- */
 
 enum err fleet_agent_queue(struct fleet_agent *a, const char *job, const struct msg_command *c, uint64_t tag)
 {
     bool full = a->queue_count >= FLEET_COMMANDS_MAX || a->open_count >= FLEET_COMMANDS_MAX;
     if (full && c->kind != MSG_COMMAND_JOB_CLOSE)
         return ERR_FULL;
-    struct msg_command *copy = mem_zalloc(1, sizeof(*copy));
+    struct msg_command *copy = mem_zalloc(1, sizeof *copy);
     msg_command_copy(copy, c);
     mem_set_string(&copy->job, job);
     copy->number = ++a->last_number;
     a->queue = mem_realloc(a->queue, a->queue_count + 1, sizeof(struct msg_command *));
     a->queue[a->queue_count++] = copy;
-    a->open = mem_realloc(a->open, a->open_count + 1, sizeof(*a->open));
+    a->open = mem_realloc(a->open, a->open_count + 1, sizeof *a->open);
     a->open[a->open_count++] = (struct fleet_open){.number = copy->number, .tag = tag, .kind = copy->kind};
     return ERR_OK;
 }
@@ -143,7 +143,7 @@ bool fleet_agent_answered(struct fleet_agent *a, uint64_t number, bool keep, str
             continue;
         *out = a->open[i];
         if (!keep) {
-            memmove(&a->open[i], &a->open[i + 1], (a->open_count - i - 1) * sizeof(*a->open));
+            memmove(&a->open[i], &a->open[i + 1], (a->open_count - i - 1) * sizeof *a->open);
             a->open_count--;
         }
         return true;

@@ -59,9 +59,9 @@ static bool seat_one(struct matching *m, size_t seat)
 static bool match(struct matching *m, size_t *short_seat)
 {
     bool all = true;
-    memset(m->agent_seat, 0, m->fleet->agent_count * sizeof(*m->agent_seat));
+    memset(m->agent_seat, 0, m->fleet->agent_count * sizeof *m->agent_seat);
     for (size_t s = 0; s < m->seat_count && all; s++) {
-        memset(m->visited, 0, m->fleet->agent_count * sizeof(*m->visited));
+        memset(m->visited, 0, m->fleet->agent_count * sizeof *m->visited);
         if (!seat_one(m, s)) {
             *short_seat = s;
             all = false;
@@ -88,7 +88,7 @@ static enum err say_what_is_short(struct matching *m, size_t seat, struct err_de
     char labels[256];
     const struct experiment_role *want = m->seat_want[seat];
     const char *plural = want->count == 1 ? "" : "s";
-    labels_text(want, labels, sizeof(labels));
+    labels_text(want, labels, sizeof labels);
     size_t ignored = 0;
     m->whole_fleet = true;
     if (match(m, &ignored))
@@ -125,10 +125,10 @@ static void take(struct matching *m, const char *job, struct fleet_host *out)
 enum err fleet_reserve(struct fleet *f, const char *job, const struct experiment_role *roles,
                        size_t role_count, struct fleet_host *out, struct err_detail *d)
 {
-    struct matching *m = mem_zalloc(1, sizeof(*m));
+    struct matching *m = mem_zalloc(1, sizeof *m);
     m->fleet = f;
-    m->agent_seat = mem_zalloc(f->agent_count + 1, sizeof(*m->agent_seat));
-    m->visited = mem_zalloc(f->agent_count + 1, sizeof(*m->visited));
+    m->agent_seat = mem_zalloc(f->agent_count + 1, sizeof *m->agent_seat);
+    m->visited = mem_zalloc(f->agent_count + 1, sizeof *m->visited);
     enum err e = ERR_OK;
     size_t short_seat = 0;
     for (size_t i = 0; i < role_count; i++) {

@@ -40,7 +40,7 @@ void job_take_hosts(struct job *j, const struct fleet_host *hosts, size_t count)
     }
 }
 
-/* ---- its thread ---------------------------------------------------------------------------------- */
+/* ---- its thread ----------------------------------------------------------------------------------- */
 
 static void *job_thread(void *arg)
 {
@@ -119,7 +119,7 @@ void job_carry_out(struct job *j)
     }
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------------- */
 
 static void store_outcome(struct store *s, void *arg)
 {
@@ -181,7 +181,7 @@ static enum job_state do_leave(struct job *j)
     return JOB_GONE;
 }
 
-/* ---- states -------------------------------------------------------------------------------------- */
+/* ---- states --------------------------------------------------------------------------------------- */
 
 /* What each event does in each state; an empty cell is refused. */
 static enum job_state (*const machine[JOB_STATE_COUNT][JOB_EVENT_COUNT])(struct job *) = {

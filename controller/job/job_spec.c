@@ -35,7 +35,7 @@ static enum err parse(struct job_spec *s, const char *text, struct err_detail *d
     enum err e = experiment_parse(text, strlen(text), &options, &s->experiment, &problems);
     if (e != ERR_OK) {
         struct buf all;
-        buf_init(&all, sizeof(d->text) - 64);
+        buf_init(&all, sizeof d->text - 64);
         for (size_t i = 0; i < problems.count && i < PROBLEMS_SHOWN; i++) {
             if (buf_printf(&all, "%s%s", i ? "; " : "", problems.items[i].text) != ERR_OK)
                 break;
@@ -68,7 +68,7 @@ static enum err add_file(struct job_spec *s, const struct msg_file *f, struct er
         return e;
     if (s->files.count == LIMIT_FILES)
         return err_set(d, ERR_TOO_BIG, "a job has more than %u files", LIMIT_FILES);
-    s->files.items = mem_realloc(s->files.items, s->files.count + 1, sizeof(*s->files.items));
+    s->files.items = mem_realloc(s->files.items, s->files.count + 1, sizeof *s->files.items);
     s->files.items[s->files.count] = *f;
     s->files.items[s->files.count++].path = mem_strdup(f->path);
     return ERR_OK;
@@ -79,7 +79,7 @@ enum err job_spec_from_submit(const struct msg_submit *m, struct job_spec **out,
     enum err e = path_check_name("job", msg_text(m->job), d);
     if (e != ERR_OK)
         return e;
-    struct job_spec *s = mem_zalloc(1, sizeof(*s));
+    struct job_spec *s = mem_zalloc(1, sizeof *s);
     s->id = mem_strdup(m->job);
     s->mode = m->mode;
     s->base_dir = mem_strdup(msg_text(m->base_dir));
@@ -101,7 +101,7 @@ enum err job_spec_from_submit(const struct msg_submit *m, struct job_spec **out,
     return ERR_OK;
 }
 
-/* ---- kept ---------------------------------------------------------------------------------------- */
+/* ---- kept ----------------------------------------------------------------------------------------- */
 
 static char *list_path(const char *state_dir, const char *id)
 {
@@ -187,7 +187,7 @@ enum err job_spec_from_store(const struct store_job *job, const char *state_dir,
     enum err e = path_check_name("job", job->id, d);
     if (e != ERR_OK)
         return e;
-    struct job_spec *s = mem_zalloc(1, sizeof(*s));
+    struct job_spec *s = mem_zalloc(1, sizeof *s);
     s->id = mem_strdup(job->id);
     s->mode = job->mode;
     s->base_dir = mem_strdup(msg_text(job->base_dir));

@@ -3,7 +3,7 @@
 #include "common/mem.h"
 #include "controller/job/job.h"
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 
 static void on_wake(uv_async_t *async);
 
@@ -78,7 +78,7 @@ void job_table_close(struct job_table **table, void (*cb)(void *arg), void *arg)
     uv_close((uv_handle_t *)&t->wake, on_closed);
 }
 
-/* ---- from queued to running ---------------------------------------------------------------------- */
+/* ---- from queued to running ----------------------------------------------------------------------- */
 
 enum err job_table_add(struct job_table *t, struct job_spec **spec, struct err_detail *d)
 {
@@ -142,7 +142,7 @@ static void schedule(struct job_table *t)
     }
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------------- */
 
 static void drop_gone(struct job_table *t)
 {
@@ -195,7 +195,7 @@ void job_table_on_change(struct job_table *t)
     job_wake_table(t);
 }
 
-/* ---- cancel, look -------------------------------------------------------------------------------- */
+/* ---- cancel, look --------------------------------------------------------------------------------- */
 
 enum err job_table_cancel(struct job_table *t, const char *id, const char *cause, struct err_detail *d)
 {

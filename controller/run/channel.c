@@ -46,15 +46,15 @@ uint64_t channel_view_left_ns(const struct channel_view *view, uint64_t now_ns)
 struct channel *channel_new(const struct channel_options *options)
 {
     must(options->host_count <= LIMIT_HOSTS);
-    struct channel *c = mem_zalloc(1, sizeof(*c));
+    struct channel *c = mem_zalloc(1, sizeof *c);
     c->host_count = options->host_count;
     c->wake = options->wake;
     c->arg = options->arg;
     c->events_end = &c->events;
     c->ops_end = &c->ops;
-    c->taken = mem_zalloc(options->host_count + 1, sizeof(*c->taken));
-    c->settled = mem_zalloc(options->host_count + 1, sizeof(*c->settled));
-    c->held = mem_zalloc(options->host_count + 1, sizeof(*c->held));
+    c->taken = mem_zalloc(options->host_count + 1, sizeof *c->taken);
+    c->settled = mem_zalloc(options->host_count + 1, sizeof *c->settled);
+    c->held = mem_zalloc(options->host_count + 1, sizeof *c->held);
     pthread_condattr_t attr;
     must(pthread_condattr_init(&attr) == 0);
     must(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
@@ -102,7 +102,7 @@ void channel_free(struct channel *c)
     free(c);
 }
 
-/* ---- loop's side --------------------------------------------------------------------------------- */
+/* ---- loop's side ---------------------------------------------------------------------------------- */
 
 bool channel_take(struct channel *c, struct channel_op *out)
 {
@@ -126,7 +126,7 @@ bool channel_take(struct channel *c, struct channel_op *out)
 void channel_deliver(struct channel *c, uint32_t host, const struct msg_event *e)
 {
     must(host < c->host_count);
-    struct event_node *n = mem_zalloc(1, sizeof(*n));
+    struct event_node *n = mem_zalloc(1, sizeof *n);
     n->event.host = host;
     msg_event_copy(&n->event.event, e);
     pthread_mutex_lock(&c->lock);
@@ -147,11 +147,11 @@ void channel_fail(struct channel *c, enum err code, const char *cause)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* ---- job's side ---------------------------------------------------------------------------------- */
+/* ---- job's side ----------------------------------------------------------------------------------- */
 
 static void post(struct channel *c, const struct channel_op *op)
 {
-    struct op_node *n = mem_zalloc(1, sizeof(*n));
+    struct op_node *n = mem_zalloc(1, sizeof *n);
     n->op = *op;
     pthread_mutex_lock(&c->lock);
     while (c->op_count >= CHANNEL_OPS_MAX)
@@ -191,7 +191,7 @@ static void settle_unheld(struct channel *c)
 
 void channel_settle(struct channel *c)
 {
-    memset(c->held, 0, c->host_count * sizeof(*c->held));
+    memset(c->held, 0, c->host_count * sizeof *c->held);
     settle_unheld(c);
 }
 

@@ -40,7 +40,7 @@ struct channel_options {
 struct channel *channel_new(const struct channel_options *options);
 void channel_free(struct channel *c);
 
-/* ---- loop's side --------------------------------------------------------------------------------- */
+/* ---- loop's side ---------------------------------------------------------------------------------- */
 
 #define CHANNEL_OP_LIST(X)                                                                                   \
     X(COMMAND)                                                                                               \
@@ -72,7 +72,7 @@ void channel_deliver(struct channel *c, uint32_t host, const struct msg_event *e
 /* The first cause counts: what the job thread waits for fails with it from now on. */
 void channel_fail(struct channel *c, enum err code, const char *cause);
 
-/* ---- job's side ---------------------------------------------------------------------------------- */
+/* ---- job's side ----------------------------------------------------------------------------------- */
 
 struct channel_event {
     uint32_t host;

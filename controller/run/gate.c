@@ -122,7 +122,7 @@ static enum gate judge_load(const struct experiment_gates *gates, const struct m
                  a->scheduled, a->ok, a->failed, a->in_flight, a->never_sent);
         return GATE_ACCOUNTS;
     }
-    write_classes(l, classes, sizeof(classes));
+    write_classes(l, classes, sizeof classes);
     if (a->ok == 0) {
         snprintf(reason, size, "no request was completed, %" PRIu64 " failed%s", a->failed, classes);
         return GATE_ZERO;
@@ -138,7 +138,7 @@ static enum gate judge_load(const struct experiment_gates *gates, const struct m
     if (a->failed > gates->errors_max) {
         char allowed[48] = "";
         if (gates->errors_max > 0)
-            snprintf(allowed, sizeof(allowed), ", %" PRIu64 " allowed", gates->errors_max);
+            snprintf(allowed, sizeof allowed, ", %" PRIu64 " allowed", gates->errors_max);
         snprintf(reason, size, "%" PRIu64 " request%s failed%s%s", a->failed, a->failed == 1 ? "" : "s",
                  allowed, classes);
         return GATE_ERRORS;
@@ -180,8 +180,8 @@ enum gate gate_judge(const struct experiment_gates *gates, const struct gate_fig
     if (f->start_skew_ns > f->start_skew_max_ns) {
         char skew[32], max[32];
         snprintf(reason, GATE_REASON_BYTES, "the load hosts began their windows %s apart, %s is allowed",
-                 parse_duration_text(f->start_skew_ns, skew, sizeof(skew)),
-                 parse_duration_text(f->start_skew_max_ns, max, sizeof(max)));
+                 parse_duration_text(f->start_skew_ns, skew, sizeof skew),
+                 parse_duration_text(f->start_skew_max_ns, max, sizeof max));
         return GATE_START_SKEW;
     }
     if (gates->has_foreign_cpu &&

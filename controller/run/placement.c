@@ -15,9 +15,9 @@ void placement_read_cores(const char *sys_root, struct placement_cores *out)
     for (size_t i = 0; i < CPU_SETSIZE; i++) {
         char path[512], line[512];
         cpu_set_t siblings;
-        snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%zu/topology/thread_siblings_list", sys_root,
+        snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%zu/topology/thread_siblings_list", sys_root,
                  i);
-        if (!file_read_line(path, line, sizeof(line)))
+        if (!file_read_line(path, line, sizeof line))
             continue;
         if (parse_cpus(line, &siblings, "siblings", NULL) != ERR_OK)
             continue;
@@ -51,7 +51,7 @@ static void set_seat(struct placement_seat *seat, const cpu_set_t *set, bool pin
     seat->cpu_count = (uint32_t)CPU_COUNT(set);
     seat->cpus[0] = '\0';
     if (pin)
-        parse_cpus_text(set, seat->cpus, sizeof(seat->cpus));
+        parse_cpus_text(set, seat->cpus, sizeof seat->cpus);
 }
 
 /* The first `wanted` groups of `from` move to `out`: whole cores, or single CPUs when `whole` is not set. */

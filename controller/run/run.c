@@ -30,7 +30,7 @@ static enum err run_init(struct run *r, const struct run_options *o, struct err_
     for (size_t i = 0; i < o->design->window_count; i++)
         r->view.windows_done += r->present[i];
     if (o->host_count > 0 && run_is_here(r, 0)) {
-        r->cores = mem_alloc(sizeof(*r->cores));
+        r->cores = mem_alloc(sizeof *r->cores);
         placement_read_cores("/sys", r->cores);
     }
     return ERR_OK;
@@ -163,23 +163,23 @@ static void conclude(const struct run *r, enum err e, const struct err_detail *d
     if (e == ERR_CANCELLED) {
         out->state = STORE_JOB_CANCELLED;
         out->exit_code = RUN_EXIT_INFRA;
-        snprintf(out->cause, sizeof(out->cause), "%s", d->text);
+        snprintf(out->cause, sizeof out->cause, "%s", d->text);
     } else if (e != ERR_OK) {
         out->state = STORE_JOB_FAILED;
         out->exit_code = RUN_EXIT_INFRA;
-        snprintf(out->cause, sizeof(out->cause), "%s", d->text);
+        snprintf(out->cause, sizeof out->cause, "%s", d->text);
     } else if (r->first_failure[0] != '\0') {
         out->state = STORE_JOB_FAILED;
         out->exit_code = RUN_EXIT_FAILED;
         if (r->targets_failed > 1)
-            snprintf(out->cause, sizeof(out->cause), "%u of %zu targets failed; the first: %s",
+            snprintf(out->cause, sizeof out->cause, "%u of %zu targets failed; the first: %s",
                      r->targets_failed, r->e->target_count, r->first_failure);
         else
-            snprintf(out->cause, sizeof(out->cause), "%s", r->first_failure);
+            snprintf(out->cause, sizeof out->cause, "%s", r->first_failure);
     } else if (r->windows_invalid > 0) {
         out->state = STORE_JOB_DONE;
         out->exit_code = RUN_EXIT_FAILED;
-        snprintf(out->cause, sizeof(out->cause), "%u of %zu windows did not pass the gates in %u attempt%s",
+        snprintf(out->cause, sizeof out->cause, "%u of %zu windows did not pass the gates in %u attempt%s",
                  r->windows_invalid, r->design->window_count, r->e->gates.retries + 1,
                  r->e->gates.retries == 0 ? "" : "s");
     } else {

@@ -116,7 +116,7 @@ static enum err await_accepted(struct run *r, struct run_reply *replies, size_t 
 enum err run_open_hosts(struct run *r, struct err_detail *d)
 {
     size_t count = r->o->host_count;
-    struct run_reply *replies = mem_zalloc(count, sizeof(*replies));
+    struct run_reply *replies = mem_zalloc(count, sizeof *replies);
     for (uint32_t i = 0; i < count; i++) {
         struct msg_command c = {.kind = MSG_COMMAND_JOB_OPEN};
         c.u.job_open.role = r->o->hosts[i].role;
@@ -131,7 +131,7 @@ enum err run_open_hosts(struct run *r, struct err_detail *d)
 void run_close_hosts(struct run *r, uint64_t timeout_ns)
 {
     size_t count = r->o->host_count;
-    struct run_reply *replies = mem_zalloc(count, sizeof(*replies));
+    struct run_reply *replies = mem_zalloc(count, sizeof *replies);
     channel_ignore_failure(r->channel);
     for (uint32_t i = 0; i < count; i++) {
         struct msg_command c = {.kind = MSG_COMMAND_JOB_CLOSE};
@@ -145,7 +145,7 @@ void run_close_hosts(struct run *r, uint64_t timeout_ns)
     free(replies);
 }
 
-/* ---- files --------------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------------- */
 
 static const struct msg_file *file_of(const struct run *r, const uint8_t hash[MSG_HASH_BYTES])
 {

@@ -34,9 +34,9 @@ void run_server_ended(struct run *r, const struct msg_exited *x)
             continue;
         s->up = false;
         s->died = !x->asked;
-        int n = snprintf(s->died_text, sizeof(s->died_text), "target '%s' ", r->e->targets[t].name);
-        must(n > 0 && (size_t)n < sizeof(s->died_text)); /* names are capped */
-        run_server_describe_end(x, "", s->died_text + n, sizeof(s->died_text) - (size_t)n);
+        int n = snprintf(s->died_text, sizeof s->died_text, "target '%s' ", r->e->targets[t].name);
+        must(n > 0 && (size_t)n < sizeof s->died_text); /* names are capped */
+        run_server_describe_end(x, "", s->died_text + n, sizeof s->died_text - (size_t)n);
         run_server_keep_log(s, x);
     }
 }

@@ -26,7 +26,7 @@ static enum err fail_target(struct run *r, uint32_t target, const char *why, str
     return run_say(r, d, "%s", text);
 }
 
-/* ---- build --------------------------------------------------------------------------------------- */
+/* ---- build ---------------------------------------------------------------------------------------- */
 
 /* Why a START did not end as it should; NULL when it did. Owned by the reply, or `text`. */
 static const char *start_failure(const struct msg_event *e, char *text, size_t size)
@@ -107,7 +107,7 @@ enum err run_build_all(struct run *r, struct err_detail *d)
     return ERR_OK;
 }
 
-/* ---- start --------------------------------------------------------------------------------------- */
+/* ---- start ---------------------------------------------------------------------------------------- */
 
 /* Starts it; `row` says how that went. */
 static enum err start_process(struct run *r, uint32_t target, struct store_target_run *row, char **why,
@@ -147,7 +147,7 @@ static enum err start_process(struct run *r, uint32_t target, struct store_targe
     return e;
 }
 
-/* ---- checks -------------------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------------- */
 
 static void append_failure(char **why, const char *name, const char *text, size_t nth)
 {
@@ -244,7 +244,7 @@ out:
     return e;
 }
 
-/* ---- stop ---------------------------------------------------------------------------------------- */
+/* ---- stop ----------------------------------------------------------------------------------------- */
 
 enum err run_stop_target(struct run *r, struct err_detail *d)
 {

@@ -128,14 +128,14 @@ void run_fill_headers(const struct run *r, struct msg_headers *headers)
     }
 }
 
-/* ---- for people ---------------------------------------------------------------------------------- */
+/* ---- for people ----------------------------------------------------------------------------------- */
 
 enum err run_say(struct run *r, struct err_detail *d, const char *fmt, ...)
 {
     char line[LIMIT_TEXT_BYTES];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof(line), fmt, ap);
+    vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     enum err e = store_add_line(r->store, r->o->job, line, d);
     return e == ERR_OK ? ERR_OK : err_prefix(d, e, "the job's history cannot be stored");
@@ -145,7 +145,7 @@ void run_doing(struct run *r, uint64_t step_ns, uint64_t then_ns, const char *fm
 {
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(r->view.doing, sizeof(r->view.doing), fmt, ap);
+    vsnprintf(r->view.doing, sizeof r->view.doing, fmt, ap);
     va_end(ap);
     r->view.ok_per_s = 0;
     r->view.step_end_ns = clock_now_ns() + step_ns;

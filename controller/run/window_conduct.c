@@ -25,7 +25,7 @@ static struct window_load *load_of(const struct run *r, struct window *x, uint32
     return NULL;
 }
 
-/* ---- while it runs ------------------------------------------------------------------------------- */
+/* ---- while it runs -------------------------------------------------------------------------------- */
 
 /* Asks every host for its counters: of the server's tree, of its generator, of the machine. */
 static void ask_samples(struct run *r, struct window *x, int edge)
@@ -198,7 +198,7 @@ static enum err end_generators(struct run *r, struct window *x, struct err_detai
     return ERR_OK;
 }
 
-/* ---- attempts ------------------------------------------------------------------------------------ */
+/* ---- attempts ------------------------------------------------------------------------------------- */
 
 static void window_init(struct run *r, struct window *x, const struct design_window *w, uint32_t attempt)
 {
@@ -207,7 +207,7 @@ static void window_init(struct run *r, struct window *x, const struct design_win
                          .attempt = attempt,
                          .loads = mem_zalloc(r->load_count, sizeof(struct window_load))};
     x->workload = &r->e->workloads[x->cell->workload];
-    design_cell_name(r->e, r->design, w->cell, x->name, sizeof(x->name));
+    design_cell_name(r->e, r->design, w->cell, x->name, sizeof x->name);
 }
 
 static void window_fini(struct run *r, struct window *x)
@@ -227,7 +227,7 @@ enum err run_wait_gap(struct run *r, const struct design_window *w, struct err_d
     char name[256];
     if (!r->has_previous || r->e->design.gap_ns == 0)
         return ERR_OK;
-    design_cell_name(r->e, r->design, w->cell, name, sizeof(name));
+    design_cell_name(r->e, r->design, w->cell, name, sizeof name);
     run_doing(r, r->e->design.gap_ns, design_load_to_end_ns(r->e, r->design, w->index), "round %u/%u %s gap",
               w->round + 1, r->e->design.rounds, name);
     return run_pause(r, r->previous_end_here_ns + r->e->design.gap_ns, d);

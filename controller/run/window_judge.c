@@ -67,7 +67,7 @@ static double foreign_cores(const struct run *r, const struct window *x, const s
 static void fill_figures(const struct run *r, const struct window *x, const struct msg_loaded *loaded,
                          struct store_attempt *a)
 {
-    struct run_cpu_host *hosts = mem_zalloc(r->o->host_count, sizeof(*hosts));
+    struct run_cpu_host *hosts = mem_zalloc(r->o->host_count, sizeof *hosts);
     uint64_t cpu = 0, interval = 0;
     fill_cpu_hosts(r, x, hosts);
     a->server_cpu_s = a->server_cpu_cores = a->generator_cpu_s = a->generator_cpu_cores = -1;
