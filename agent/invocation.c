@@ -53,12 +53,11 @@ static void print_version(void)
     "  others   ~/.config/splitbench/agent and ~/.local/state/splitbench/agent\n"
 
 static const struct args_option top_options[] = {
-    ARGS_HELP_ROW,
+    {ARGS_HELP_ROW},
     {0, "version", NULL, "its version and those of its libraries", ARGS_PRINT, .print = print_version}};
 
 static const struct args_table top_table = {
-    .options = top_options,
-    .option_count = ARRAY_LEN(top_options),
+    ARGS_ROWS(top_options),
     .usage = "usage: splitbench-agent run [OPTIONS]\n"
              "       splitbench-agent enroll ADDRESS TOKEN [OPTIONS]\n\n"
              "The daemon on every lab machine: it does what its controller says (starts\n"
@@ -105,19 +104,17 @@ static const struct args_option run_options[] = {
      "not leave it behind",
      ARGS_SWITCH, AT(leash)},
     {'v', "verbose", NULL, "log what is done, not only what changes", ARGS_SWITCH, AT(verbose)},
-    ARGS_HELP_ROW};
+    {ARGS_HELP_ROW}};
 
 static const struct args_option enroll_options[] = {
     {0, "name", "NAME", "what this agent is called (default: the host's name)", ARGS_OTHER,
      .take = take_name},
     {0, "identity", "DIR", "where key and certificate are put", ARGS_TEXT, AT(identity), PATH_LIMITS},
-    ARGS_HELP_ROW};
+    {ARGS_HELP_ROW}};
 
 /* In the order of their names in invocation_parse. */
 static const struct args_table tables[] = {
-    {.options = run_options,
-     .option_count = ARRAY_LEN(run_options),
-     .command = "run",
+    {ARGS_ROWS(run_options), .command = "run",
      .usage = "usage: splitbench-agent run [OPTIONS]\n\n"
               "Dials the controller, again and again until it answers, and works for it.\n"
               "SIGTERM ends the job here, every process of it, then the agent. One agent per\n"
@@ -125,9 +122,7 @@ static const struct args_table tables[] = {
      .more = DIRECTORIES "\nExamples:\n"
                          "  splitbench-agent run --label pool=sut --label hardware=i7-13700k\n"
                          "  splitbench-agent run --controller /run/splitbench/controller.sock --name here\n"},
-    {.options = enroll_options,
-     .option_count = ARRAY_LEN(enroll_options),
-     .command = "enroll",
+    {ARGS_ROWS(enroll_options), .command = "enroll",
      .usage = "usage: splitbench-agent enroll ADDRESS TOKEN [OPTIONS]\n\n"
               "ADDRESS is where the controller listens, HOST[:PORT] (port " ADDRESS_PORT "). TOKEN comes\n"
               "from `splitbench token agent` there; it is good once and not for long. It also\n"
@@ -136,8 +131,7 @@ static const struct args_table tables[] = {
               "standard input, and does not show in the process list.\n\n",
      .more = DIRECTORIES "\nExample:\n"
                          "  splitbench-agent enroll lab1.example TOKEN --name sut-01\n",
-     .operands_min = 2,
-     .operands_max = 2,
+     .operands_min = 2, .operands_max = 2,
      .operands = "ADDRESS and TOKEN; see splitbench-agent enroll --help"},
 };
 

@@ -47,14 +47,13 @@ struct args_option {
     void (*print)(void);
 };
 
-/* The row that every table has. */
-#define ARGS_HELP_ROW                                                                                        \
-    {                                                                                                        \
-        'h', "help", NULL, "this text", .kind = ARGS_HELP                                                    \
-    }
+/* What stands in the row that every table has. */
+#define ARGS_HELP_ROW 'h', "help", NULL, "this text", .kind = ARGS_HELP
+
+#define ARGS_ROWS(rows) .options = (rows), .option_count = ARRAY_LEN(rows)
 
 struct args_table {
-    const struct args_option *options;
+    const struct args_option *options; /* these two by ARGS_ROWS */
     size_t option_count;
     const char *command; /* the subcommand, for errors about operands; NULL: there is none */
     const char *usage;   /* the help before the options */

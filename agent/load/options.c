@@ -145,13 +145,12 @@ static const struct args_option rows[] = {
      AT(report_every_ns)},
     {0, "hlog", "FILE", "write an HdrHistogram interval log", ARGS_TEXT, AT(hlog_path)},
     {0, "events", NULL, "one JSON line per event on standard error", ARGS_SWITCH, AT(events)},
-    ARGS_HELP_ROW,
+    {ARGS_HELP_ROW},
     {0, "version", NULL, "the version", ARGS_PRINT, .print = print_version},
 };
 
 static const struct args_table table = {
-    .options = rows,
-    .option_count = ARRAY_LEN(rows),
+    ARGS_ROWS(rows),
     .usage = "usage: splitbench-load [options] URL\n       splitbench-load --calibrate [options]\n\n"
              "Sends HTTP/1.1 requests, as fast as the connections allow or on a schedule,\n"
              "and accounts for each.\n\n",

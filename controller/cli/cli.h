@@ -34,42 +34,30 @@ struct cli_flags {
     const char *operands[2]; /* "" where none is given */
 };
 
-/* Rows that several subcommands have. */
+/* What stands in the rows that several subcommands have. */
 #define CLI_AT(field) .at = offsetof(struct cli_flags, field)
+#define CLI_CONTROLLER                                                                                       \
+    'C', "controller", "ADDRESS",                                                                            \
+        "the controller: tls+tcp://HOST:7411 or ipc:///PATH (default: $SPLITBENCH_CONTROLLER, or this "      \
+        "machine's)",                                                                                        \
+        ARGS_TEXT, CLI_AT(place.controller)
+#define CLI_IDENTITY(help) 'I', "identity", "DIR", help, ARGS_TEXT, CLI_AT(place.identity)
+#define CLI_STATE(help)    'S', "state", "DIR", help, ARGS_TEXT, CLI_AT(place.state)
+#define CLI_LOCAL(help)    0, "local", NULL, help, ARGS_SWITCH, CLI_AT(local)
+#define CLI_JSON(help)     0, "json", NULL, help, ARGS_SWITCH, CLI_AT(json)
+#define CLI_QUIET          'q', "quiet", NULL, "no progress, only the result", ARGS_SWITCH, CLI_AT(quiet)
+#define CLI_DETACH         0, "detach", NULL, "print the job's id and leave", ARGS_SWITCH, CLI_AT(detach)
+
+/* The rows of whoever asks a controller. */
 #define CLI_PLACE_ROWS                                                                                       \
-    {'C',                                                                                                    \
-     "controller",                                                                                           \
-     "ADDRESS",                                                                                              \
-     "the controller: tls+tcp://HOST:7411 or ipc:///PATH (default: $SPLITBENCH_CONTROLLER, or this "         \
-     "machine's)",                                                                                           \
-     ARGS_TEXT,                                                                                              \
-     CLI_AT(place.controller)},                                                                              \
-        CLI_IDENTITY_ROW("certificate and key of an enrolled operator, for tls+tcp"),                        \
-        CLI_STATE_ROW("where results and sockets live (default: see splitbench help)")
-#define CLI_IDENTITY_ROW(help)                                                                               \
+    {CLI_CONTROLLER}, {CLI_IDENTITY("certificate and key of an enrolled operator, for tls+tcp")},            \
     {                                                                                                        \
-        'I', "identity", "DIR", help, ARGS_TEXT, CLI_AT(place.identity)                                      \
+        CLI_STATE("where results and sockets live (default: see splitbench help)")                           \
     }
-#define CLI_STATE_ROW(help)                                                                                  \
-    {                                                                                                        \
-        'S', "state", "DIR", help, ARGS_TEXT, CLI_AT(place.state)                                            \
-    }
-#define CLI_LOCAL_ROW(help)                                                                                  \
-    {                                                                                                        \
-        0, "local", NULL, help, ARGS_SWITCH, CLI_AT(local)                                                   \
-    }
-#define CLI_JSON_ROW(help)                                                                                   \
-    {                                                                                                        \
-        0, "json", NULL, help, ARGS_SWITCH, CLI_AT(json)                                                     \
-    }
-#define CLI_QUIET_ROW                                                                                        \
-    {                                                                                                        \
-        'q', "quiet", NULL, "no progress, only the result", ARGS_SWITCH, CLI_AT(quiet)                       \
-    }
-#define CLI_DETACH_ROW                                                                                       \
-    {                                                                                                        \
-        0, "detach", NULL, "print the job's id and leave", ARGS_SWITCH, CLI_AT(detach)                       \
-    }
+
+/* The table of a subcommand that takes so many operands; `what` they are. */
+#define CLI_TABLE(name, rows, min, max, what)                                                                \
+    .command = (name), ARGS_ROWS(rows), .operands_min = (min), .operands_max = (max), .operands = (what)
 
 struct cli_command {
     const char *operands;    /* as the usage shows them; "" for none */

@@ -140,47 +140,47 @@ static enum err resume(const struct cli_flags *f, int *exit_code, struct err_det
 
 /* ---- what they are called and take --------------------------------------------------------------- */
 
-#define HERE_ROW    CLI_LOCAL_ROW("a run of this machine (run --local)")
-#define RESULT_ROWS CLI_JSON_ROW("the result as JSON"), CLI_QUIET_ROW
-#define JOB_TABLE(name, rows)                                                                                \
+#define HERE_ROW                                                                                             \
     {                                                                                                        \
-        .command = (name), .options = (rows), .option_count = ARRAY_LEN(rows), .operands_min = 1,            \
-        .operands_max = 1, .operands = "one job; 'splitbench status' lists them"                             \
+        CLI_LOCAL("a run of this machine (run --local)")                                                     \
     }
+#define RESULT_ROWS                                                                                          \
+    {CLI_JSON("the result as JSON")},                                                                        \
+    {                                                                                                        \
+        CLI_QUIET                                                                                            \
+    }
+#define ONE_JOB "one job; 'splitbench status' lists them"
 
-static const struct args_option cancel_options[] = {CLI_PLACE_ROWS, ARGS_HELP_ROW};
-static const struct args_option watch_options[] = {CLI_PLACE_ROWS, RESULT_ROWS, ARGS_HELP_ROW};
+static const struct args_option cancel_options[] = {CLI_PLACE_ROWS, {ARGS_HELP_ROW}};
+static const struct args_option watch_options[] = {CLI_PLACE_ROWS, RESULT_ROWS, {ARGS_HELP_ROW}};
 static const struct args_option report_options[] = {
-    CLI_PLACE_ROWS, HERE_ROW, CLI_JSON_ROW("everything, every attempt too, as JSON"), ARGS_HELP_ROW};
-static const struct args_option resume_options[] = {CLI_PLACE_ROWS, HERE_ROW, RESULT_ROWS, CLI_DETACH_ROW,
-                                                    ARGS_HELP_ROW};
+    CLI_PLACE_ROWS, HERE_ROW, {CLI_JSON("everything, every attempt too, as JSON")}, {ARGS_HELP_ROW}};
+static const struct args_option resume_options[] = {
+    CLI_PLACE_ROWS, HERE_ROW, RESULT_ROWS, {CLI_DETACH}, {ARGS_HELP_ROW}};
 
 const struct cli_command cli_watch = {
     .operands = "JOB",
     .summary = "follow a job",
     .text = "\n^C leaves with exit code 3; the job goes on.\n",
-    .table = JOB_TABLE("watch", watch_options),
+    .table = {CLI_TABLE("watch", watch_options, 1, 1, ONE_JOB)},
     .run = watch,
 };
 const struct cli_command cli_report = {
     .operands = "[JOB]",
     .summary = "the results of a job (default: the newest)",
-    .table = {.command = "report",
-              .options = report_options,
-              .option_count = ARRAY_LEN(report_options),
-              .operands_max = 1},
+    .table = {CLI_TABLE("report", report_options, 0, 1, NULL)},
     .run = report,
 };
 const struct cli_command cli_resume = {
     .operands = "JOB",
     .summary = "go on with a job at its first missing window",
     .text = "\nWindows that are stored stay; the rest is measured.\n",
-    .table = JOB_TABLE("resume", resume_options),
+    .table = {CLI_TABLE("resume", resume_options, 1, 1, ONE_JOB)},
     .run = resume,
 };
 const struct cli_command cli_cancel = {
     .operands = "JOB",
     .summary = "end a job; what was measured stays",
-    .table = JOB_TABLE("cancel", cancel_options),
+    .table = {CLI_TABLE("cancel", cancel_options, 1, 1, ONE_JOB)},
     .run = cancel,
 };

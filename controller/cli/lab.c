@@ -78,7 +78,7 @@ static enum err run_controller(const struct cli_flags *f, int *exit_code, struct
 }
 
 static const struct args_option controller_options[] = {
-    CLI_STATE_ROW("results, files and the lab's certificates (default: see splitbench help)"),
+    {CLI_STATE("results, files and the lab's certificates (default: see splitbench help)")},
     {0, "listen", "ADDRESS",
      "listen here too, like tls+tcp://0.0.0.0:7411; may be repeated (ipc://STATE/controller.sock is always "
      "there)",
@@ -87,17 +87,14 @@ static const struct args_option controller_options[] = {
      .min = DAEMON_LEASE_MIN_NS, .max = DAEMON_LEASE_MAX_NS, .otherwise = "10s"},
     {0, "leash", NULL, "end when standard input ends", ARGS_SWITCH, CLI_AT(leash)},
     {0, "verbose", NULL, "log more", ARGS_SWITCH, CLI_AT(verbose)},
-    ARGS_HELP_ROW,
+    {ARGS_HELP_ROW},
 };
 const struct cli_command cli_controller = {
     .operands = "[init]",
     .summary = "start the controller; init: make a lab's CA",
     .text = "\n'splitbench controller init' makes the lab's own CA and the controller's\n"
             "certificate, once. Without an operand the controller runs until told to stop.\n",
-    .table = {.command = "controller",
-              .options = controller_options,
-              .option_count = ARRAY_LEN(controller_options),
-              .operands_max = 1},
+    .table = {CLI_TABLE("controller", controller_options, 0, 1, NULL)},
     .run = run_controller,
 };
 
@@ -121,19 +118,14 @@ static const struct args_option token_options[] = {
     CLI_PLACE_ROWS,
     {0, "expires", "DURATION", "how long it can be used", ARGS_TIME, CLI_AT(expires_ns), .min = 1,
      .otherwise = "1h"},
-    ARGS_HELP_ROW,
+    {ARGS_HELP_ROW},
 };
 const struct cli_command cli_token = {
     .operands = "agent|operator",
     .summary = "a one-time token to enroll with",
     .text = "\nIt works once, and carries the fingerprint of the lab's CA, so that whoever\n"
             "enrolls with it talks to this lab and to no other.\n",
-    .table = {.command = "token",
-              .options = token_options,
-              .option_count = ARRAY_LEN(token_options),
-              .operands_min = 1,
-              .operands_max = 1,
-              .operands = "whom it is for: agent or operator"},
+    .table = {CLI_TABLE("token", token_options, 1, 1, "whom it is for: agent or operator")},
     .run = run_token,
 };
 
@@ -156,16 +148,11 @@ static enum err run_revoke(const struct cli_flags *f, int *exit_code, struct err
     return own ? ERR_OK : e;
 }
 
-static const struct args_option revoke_options[] = {CLI_PLACE_ROWS, ARGS_HELP_ROW};
+static const struct args_option revoke_options[] = {CLI_PLACE_ROWS, {ARGS_HELP_ROW}};
 const struct cli_command cli_revoke = {
     .operands = "NAME",
     .summary = "refuse a certificate from now on",
-    .table = {.command = "revoke",
-              .options = revoke_options,
-              .option_count = ARRAY_LEN(revoke_options),
-              .operands_min = 1,
-              .operands_max = 1,
-              .operands = "whose certificate is refused from now on"},
+    .table = {CLI_TABLE("revoke", revoke_options, 1, 1, "whose certificate is refused from now on")},
     .run = run_revoke,
 };
 
@@ -196,19 +183,15 @@ static enum err run_enroll(const struct cli_flags *f, int *exit_code, struct err
 }
 
 static const struct args_option enroll_options[] = {
-    CLI_IDENTITY_ROW("where certificate and key go (default: see splitbench help)"),
+    {CLI_IDENTITY("where certificate and key go (default: see splitbench help)")},
     {0, "name", "NAME", "whose certificate it is (default: your login name)", ARGS_TEXT, CLI_AT(name)},
-    ARGS_HELP_ROW,
+    {ARGS_HELP_ROW},
 };
 const struct cli_command cli_enroll = {
     .operands = "ADDRESS TOKEN",
     .summary = "get an operator's certificate with a token",
     .text = "\nHosts enroll with 'splitbench-agent enroll'.\n",
-    .table = {.command = "enroll",
-              .options = enroll_options,
-              .option_count = ARRAY_LEN(enroll_options),
-              .operands_min = 2,
-              .operands_max = 2,
-              .operands = "the controller's address and a token from 'splitbench token operator'"},
+    .table = {CLI_TABLE("enroll", enroll_options, 2, 2,
+                        "the controller's address and a token from 'splitbench token operator'")},
     .run = run_enroll,
 };

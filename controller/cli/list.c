@@ -140,15 +140,13 @@ static enum err run_status(const struct cli_flags *f, int *exit_code, struct err
 }
 
 static const struct args_option status_options[] = {CLI_PLACE_ROWS,
-                                                    CLI_LOCAL_ROW("a run of this machine (run --local)"),
-                                                    CLI_JSON_ROW("JSON instead of a table"), ARGS_HELP_ROW};
+                                                    {CLI_LOCAL("a run of this machine (run --local)")},
+                                                    {CLI_JSON("JSON instead of a table")},
+                                                    {ARGS_HELP_ROW}};
 const struct cli_command cli_status = {
     .operands = "[JOB]",
     .summary = "jobs and how they stand",
-    .table = {.command = "status",
-              .options = status_options,
-              .option_count = ARRAY_LEN(status_options),
-              .operands_max = 1},
+    .table = {CLI_TABLE("status", status_options, 0, 1, NULL)},
     .run = run_status,
 };
 
@@ -158,11 +156,11 @@ static enum err run_hosts(const struct cli_flags *f, int *exit_code, struct err_
     return show(f, MSG_ASK_HOSTS, "hosts", print_hosts, d);
 }
 
-static const struct args_option hosts_options[] = {CLI_PLACE_ROWS, CLI_JSON_ROW("JSON instead of a table"),
-                                                   ARGS_HELP_ROW};
+static const struct args_option hosts_options[] = {
+    CLI_PLACE_ROWS, {CLI_JSON("JSON instead of a table")}, {ARGS_HELP_ROW}};
 const struct cli_command cli_hosts = {
     .operands = "",
     .summary = "the agents and what they are",
-    .table = {.command = "hosts", .options = hosts_options, .option_count = ARRAY_LEN(hosts_options)},
+    .table = {CLI_TABLE("hosts", hosts_options, 0, 0, NULL)},
     .run = run_hosts,
 };

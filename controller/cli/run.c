@@ -117,43 +117,37 @@ static enum err plan(const struct cli_flags *f, int *exit_code, struct err_detai
 
 /* ---- what they are called and take ---- */
 
-#define SET_ROW                                                                                              \
-    {                                                                                                        \
-        0, "set", "PATH=VALUE", "change a value of the file for this run: --set design.rounds=3",            \
-            ARGS_TEXTS, CLI_AT(sets), .max = ARGS_TEXTS_MAX                                                  \
-    }
-#define RUN_ROWS                                                                                             \
-    CLI_PLACE_ROWS, CLI_LOCAL_ROW("on this machine: server and generator on CPUs of their own"), SET_ROW,    \
-        CLI_JSON_ROW("the result as JSON"), CLI_QUIET_ROW, ARGS_HELP_ROW
-#define FILE_TABLE(name, rows)                                                                               \
-    {                                                                                                        \
-        .command = (name), .options = (rows), .option_count = ARRAY_LEN(rows), .operands_min = 1,            \
-        .operands_max = 1, .operands = "one experiment file, like docs/examples/nginx-lighttpd.json"         \
-    }
+#define SET                                                                                                  \
+    0, "set", "PATH=VALUE", "change a value of the file for this run: --set design.rounds=3", ARGS_TEXTS,    \
+        CLI_AT(sets), .max = ARGS_TEXTS_MAX
+#define ONE_FILE "one experiment file, like docs/examples/nginx-lighttpd.json"
 
-static const struct args_option run_options[] = {RUN_ROWS, CLI_DETACH_ROW};
-static const struct args_option verify_options[] = {RUN_ROWS};
-static const struct args_option plan_options[] = {SET_ROW, CLI_JSON_ROW("the schedule as JSON"),
-                                                  ARGS_HELP_ROW};
+#define HERE "on this machine: server and generator on CPUs of their own"
+static const struct args_option run_options[] = {
+    CLI_PLACE_ROWS, {CLI_LOCAL(HERE)}, {SET},          {CLI_JSON("the result as JSON")},
+    {CLI_QUIET},    {CLI_DETACH},      {ARGS_HELP_ROW}};
+static const struct args_option verify_options[] = {
+    CLI_PLACE_ROWS, {CLI_LOCAL(HERE)}, {SET}, {CLI_JSON("the result as JSON")}, {CLI_QUIET}, {ARGS_HELP_ROW}};
+static const struct args_option plan_options[] = {{SET}, {CLI_JSON("the schedule as JSON")}, {ARGS_HELP_ROW}};
 
 const struct cli_command cli_run = {
     .operands = "FILE",
     .summary = "run an experiment, here or on a lab's hosts",
     .text = "\nEvery window is stored the moment it ends: ^C cancels and keeps what was\n"
             "measured, 'splitbench resume' goes on with the rest.\n",
-    .table = FILE_TABLE("run", run_options),
+    .table = {CLI_TABLE("run", run_options, 1, 1, ONE_FILE)},
     .run = run,
 };
 const struct cli_command cli_verify = {
     .operands = "FILE",
     .summary = "build, start, check and stop targets; no load",
     .text = "\nExit code 1 when a target does not start or answers wrongly.\n",
-    .table = FILE_TABLE("verify", verify_options),
+    .table = {CLI_TABLE("verify", verify_options, 1, 1, ONE_FILE)},
     .run = verify,
 };
 const struct cli_command cli_plan = {
     .operands = "FILE",
     .summary = "the exact schedule and how long it takes",
-    .table = FILE_TABLE("plan", plan_options),
+    .table = {CLI_TABLE("plan", plan_options, 1, 1, ONE_FILE)},
     .run = plan,
 };

@@ -3,13 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* `v` below `step` of its unit, with `digits` significant ones. 999.96 with four is "1000": the caller has
- * moved on to the next unit before that happens. */
-static const char *scaled(double v, int digits, const char *unit, char *out)
+static const char *unknown(char *out)
 {
-    int whole = v >= 100 ? 3 : v >= 10 ? 2 : 1;
-    int decimals = digits > whole ? digits - whole : 0;
-    snprintf(out, UNITS_TEXT_BYTES, "%.*f%s", decimals, v, unit);
+    snprintf(out, UNITS_TEXT_BYTES, "-");
     return out;
 }
 
@@ -19,49 +15,39 @@ static double below_thousand(int digits)
     return digits <= 3 ? 999.5 : 1000 - 0.5 * pow(10, 3 - digits);
 }
 
+/* In the largest unit that leaves it below `step`, with `digits` significant ones. */
 static const char *with_prefix(double v, int digits, double step, const char *const *units, size_t count,
                                char *out)
 {
     size_t i = 0;
+    if (!isfinite(v) || v < 0)
+        return unknown(out);
     double limit = step < 1024 ? below_thousand(digits) : 1023.5;
     while (i + 1 < count && v >= limit) {
         v /= step;
         i++;
     }
-    if (v >= 1000)
-        snprintf(out, UNITS_TEXT_BYTES, "%.0f%s", v, units[i]);
-    else
-        scaled(v, digits, units[i], out);
-    return out;
-}
-
-static const char *unknown(char *out)
-{
-    snprintf(out, UNITS_TEXT_BYTES, "-");
+    int whole = v >= 100 ? 3 : v >= 10 ? 2 : 1;
+    int decimals = v < 1000 && digits > whole ? digits - whole : 0;
+    snprintf(out, UNITS_TEXT_BYTES, "%.*f%s", decimals, v, units[i]);
     return out;
 }
 
 const char *units_rate(double per_s, int digits, char *out)
 {
     static const char *const units[] = {"", "k", "M", "G"};
-    if (!isfinite(per_s) || per_s < 0)
-        return unknown(out);
     return with_prefix(per_s, digits, 1000, units, ARRAY_LEN(units), out);
 }
 
 const char *units_time(double ns, char *out)
 {
     static const char *const units[] = {"ns", "us", "ms", "s"};
-    if (!isfinite(ns) || ns < 0)
-        return unknown(out);
     return with_prefix(ns, ns < 999.5 ? 1 : 3, 1000, units, ARRAY_LEN(units), out);
 }
 
 const char *units_bytes(double bytes, char *out)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    if (!isfinite(bytes) || bytes < 0)
-        return unknown(out);
     return with_prefix(bytes, bytes < 1023.5 ? 1 : 3, 1024, units, ARRAY_LEN(units), out);
 }
 

@@ -54,10 +54,7 @@ static const struct args_option rows[] = {
     {'x', "letter", "X", "its own", ARGS_OTHER, .take = take_letter},
     {0, "version", NULL, "printed", ARGS_PRINT, .print = print_version},
 };
-static const struct args_table table = {.options = rows,
-                                        .option_count = ARRAY_LEN(rows),
-                                        .command = "test",
-                                        .operands_max = 3,
+static const struct args_table table = {ARGS_ROWS(rows), .command = "test", .operands_max = 3,
                                         .operands = "some words"};
 
 #define WORDS_MAX 16
@@ -199,10 +196,7 @@ static void test_commands(void **state)
     static const char *const names[] = {"run", "enroll"};
     static const struct args_option top_rows[] = {
         {0, "version", NULL, "printed", ARGS_PRINT, .print = print_version}};
-    static const struct args_table top = {.options = top_rows,
-                                          .option_count = ARRAY_LEN(top_rows),
-                                          .operands_min = 1,
-                                          .operands_max = 1,
+    static const struct args_table top = {ARGS_ROWS(top_rows), .operands_min = 1, .operands_max = 1,
                                           .operands = "a command"};
     static const struct {
         const char *line;
