@@ -1,16 +1,14 @@
 #include "agent/invocation.h"
 
 #include "common/address.h"
+#include "common/dirs.h"
 #include "common/limits.h"
 #include "common/mem.h"
 #include "common/path.h"
 #include "proto/libraries.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- options with a function of their own ---- */
 
@@ -137,56 +135,38 @@ static const struct args_table tables[] = {
 
 /* ---- what was not told ---- */
 
-static char *default_dir(const char *root_dir, const char *variable, const char *below_home)
-{
-    if (geteuid() == 0)
-        return mem_strdup(root_dir);
-    const char *base = getenv(variable);
-    if (base != NULL && base[0] == '/')
-        return mem_printf("%s/splitbench/agent", base);
-    const char *home = getenv("HOME");
-    return home != NULL && home[0] == '/' ? mem_printf("%s/%s/splitbench/agent", home, below_home) : NULL;
-}
-
 /* A directory that was told, from the root on; else `fallback`, which is consumed. */
 static enum err find_dir(const char *told, char *fallback, const char *what, char **out, struct err_detail *d)
 {
-    char cwd[PATH_MAX];
-    if (told == NULL && fallback == NULL)
-        return err_set(d, ERR_INVALID, "there is no HOME to put a default below: give %s DIR", what);
-    if (told == NULL) {
-        *out = fallback;
+    *out = told != NULL ? dirs_absolute(told) : fallback;
+    if (told != NULL)
+        free(fallback);
+    if (*out != NULL)
         return ERR_OK;
-    }
-    free(fallback);
-    if (told[0] != '/' && getcwd(cwd, sizeof cwd) == NULL)
-        return err_set(d, ERR_INVALID, "%s \"%s\" is relative, and the current directory is gone", what,
-                       told);
-    *out = told[0] == '/' ? mem_strdup(told) : mem_printf("%s/%s", cwd, told);
-    return ERR_OK;
+    return told != NULL
+               ? err_set(d, ERR_INVALID, "%s \"%s\" is relative, and the current directory is gone", what,
+                         told)
+               : err_set(d, ERR_INVALID, "there is no HOME to put a default below: give %s DIR", what);
 }
 
 static char *find_load_program(void)
 {
-    char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(exe, '/');
-    if (slash == NULL)
-        return mem_strdup("splitbench-load");
-    *slash = '\0';
-    return mem_printf("%s/splitbench-load", exe);
+    char *dir = dirs_program();
+    char *path = dir != NULL ? mem_printf("%s/splitbench-load", dir) : mem_strdup("splitbench-load");
+    free(dir);
+    return path;
 }
 
 static enum err fill_defaults(struct invocation *o, struct err_detail *d)
 {
-    enum err e = find_dir(o->identity, default_dir("/etc/splitbench/agent", "XDG_CONFIG_HOME", ".config"),
-                          "--identity", &o->identity_dir, d);
+    char *identity = dirs_default("/etc/splitbench/agent", "XDG_CONFIG_HOME", ".config", "splitbench/agent");
+    enum err e = find_dir(o->identity, identity, "--identity", &o->identity_dir, d);
     if (e != ERR_OK || o->command == INVOCATION_ENROLL)
         return e;
     o->load_program = o->load != NULL ? mem_strdup(o->load) : find_load_program();
-    return find_dir(o->state, default_dir("/var/lib/splitbench/agent", "XDG_STATE_HOME", ".local/state"),
-                    "--state", &o->state_dir, d);
+    char *state =
+        dirs_default("/var/lib/splitbench/agent", "XDG_STATE_HOME", ".local/state", "splitbench/agent");
+    return find_dir(o->state, state, "--state", &o->state_dir, d);
 }
 
 enum err invocation_parse(int argc, char **argv, struct invocation *o, struct err_detail *d)

@@ -62,8 +62,7 @@ const char *client_login_name(void)
     return pw != NULL ? pw->pw_name : "operator";
 }
 
-static enum err load_identity(struct client *c, const struct place *place, char *name, size_t size,
-                              struct err_detail *d)
+static enum err load_identity(struct client *c, const struct place *place, struct err_detail *d)
 {
     struct identity_facts facts;
     char *dir = place_identity_dir(place);
@@ -71,7 +70,7 @@ static enum err load_identity(struct client *c, const struct place *place, char 
     if (e == ERR_OK)
         e = identity_check_certificate(c->identity.ca_pem, c->identity.cert_pem, &facts, d);
     if (e == ERR_OK)
-        snprintf(name, size, "%s", facts.name);
+        c->name = mem_strdup(facts.name);
     else if (e == ERR_NOT_FOUND)
         e = err_set(
             d, e,
@@ -112,22 +111,20 @@ static enum err say_unreached(const struct client *c, struct err_detail *d)
 enum err client_open(const struct place *place, struct client **out, struct err_detail *d)
 {
     struct client *c = mem_zalloc(1, sizeof *c);
-    char name[LIMIT_NAME_BYTES + 1];
     must(uv_loop_init(&c->loop) == 0);
     must(uv_timer_init(&c->loop, &c->timer) == 0);
     must(uv_timer_start(&c->timer, on_tick, 50, 50) == 0);
-    snprintf(name, sizeof name, "%s", client_login_name());
     enum err e = place_address(place, &c->address, d);
     if (e != ERR_OK)
         goto out;
     bool over_ipc = strncmp(c->address, "ipc://", 6) == 0;
-    e = over_ipc ? ERR_OK : load_identity(c, place, name, sizeof name, d);
-    if (e != ERR_OK)
+    if (over_ipc)
+        c->name = mem_strdup(client_login_name());
+    else if ((e = load_identity(c, place, d)) != ERR_OK)
         goto out;
-    c->name = mem_strdup(name);
     char build[] = SPLITBENCH_BUILD;
     struct msg_hello hello = {
-        .protocol = MSG_PROTOCOL_VERSION, .build = build, .role = MSG_ROLE_OPERATOR, .name = name};
+        .protocol = MSG_PROTOCOL_VERSION, .build = build, .role = MSG_ROLE_OPERATOR, .name = c->name};
     identity_random(&hello.incarnation, sizeof hello.incarnation);
     e = link_client_new(&(struct link_client_options){.loop = &c->loop,
                                                       .address = c->address,

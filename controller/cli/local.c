@@ -1,6 +1,7 @@
 #include "controller/cli/local.h"
 
 #include "common/clock.h"
+#include "common/dirs.h"
 #include "common/file.h"
 #include "common/json.h"
 #include "common/mem.h"
@@ -40,13 +41,9 @@ struct local {
 
 static enum err find_programs(struct local *l, struct err_detail *d)
 {
-    char path[LIMIT_PATH_BYTES];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0)
+    l->bin_dir = dirs_program();
+    if (l->bin_dir == NULL)
         return err_set(d, ERR_IO, "cannot tell where splitbench lies: %s", strerror(errno));
-    path[n] = '\0';
-    *strrchr(path, '/') = '\0';
-    l->bin_dir = mem_strdup(path);
     static const char *const names[] = {"splitbench-agent", "splitbench-load"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char *program = mem_printf("%s/%s", l->bin_dir, names[i]);

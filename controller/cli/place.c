@@ -1,35 +1,25 @@
 #include "controller/cli/place.h"
 
 #include "common/address.h"
-#include "common/limits.h"
+#include "common/dirs.h"
 #include "common/mem.h"
 #include "controller/daemon/daemon.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-/* Root's places are the system's; a person's are below the XDG base directories. */
+/* A person without a HOME has places too. */
 static char *default_dir(const char *system, const char *xdg_variable, const char *below_home)
 {
-    if (geteuid() == 0)
-        return mem_strdup(system);
-    const char *xdg = getenv(xdg_variable);
-    if (xdg != NULL && xdg[0] == '/')
-        return mem_printf("%s/splitbench", xdg);
-    const char *home = getenv("HOME");
-    return mem_printf("%s/%s/splitbench", home != NULL && home[0] == '/' ? home : "/tmp", below_home);
+    char *dir = dirs_default(system, xdg_variable, below_home, "splitbench");
+    return dir != NULL ? dir : mem_printf("/tmp/%s/splitbench", below_home);
 }
 
 char *place_state_dir(const struct place *place)
 {
-    char cwd[LIMIT_PATH_BYTES];
-    if (place->state != NULL && place->state[0] != '/' && getcwd(cwd, sizeof cwd) != NULL)
-        return mem_printf("%s/%s", cwd, place->state); /* a socket's address needs all of it */
-    if (place->state != NULL)
-        return mem_strdup(place->state);
-    return default_dir("/var/lib/splitbench", "XDG_STATE_HOME", ".local/state");
+    if (place->state == NULL)
+        return default_dir("/var/lib/splitbench", "XDG_STATE_HOME", ".local/state");
+    char *whole = dirs_absolute(place->state); /* a socket's address needs all of it */
+    return whole != NULL ? whole : mem_strdup(place->state);
 }
 
 char *place_local_dir(const struct place *place)

@@ -13,8 +13,7 @@
 void table_init(struct table *t, const struct table_column *columns, size_t count)
 {
     must(count > 0 && count <= TABLE_COLUMNS_MAX);
-    *t = (struct table){.column_count = count};
-    memcpy(t->columns, columns, count * sizeof(*columns));
+    *t = (struct table){.columns = columns, .column_count = count};
 }
 
 void table_fini(struct table *t)

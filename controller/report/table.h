@@ -10,13 +10,13 @@
 #define TABLE_COLUMNS_MAX 32u
 
 struct table_column {
-    const char *title; /* borrowed for the table's life */
-    unsigned group;    /* 1, 2, ... ascending; 0 only for the first column */
-    bool left;         /* aligned left; numbers go right */
+    const char *title;
+    unsigned group; /* 1, 2, ... ascending; 0 only for the first column */
+    bool left;      /* aligned left; numbers go right */
 };
 
 struct table {
-    struct table_column columns[TABLE_COLUMNS_MAX];
+    const struct table_column *columns; /* borrowed */
     size_t column_count;
     const char
         *group_titles[TABLE_COLUMNS_MAX]; /* by group: title of the first column in its block, or NULL */
