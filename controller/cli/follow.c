@@ -1,9 +1,7 @@
 /*
  * watch, report, resume, cancel: what one does with a job that exists.
  */
-#include "controller/cli/cli.h"
 #include "controller/cli/local.h"
-#include "controller/cli/outcome.h"
 #include "controller/cli/show.h"
 #include "controller/report/report.h"
 
@@ -18,7 +16,7 @@ static enum err watch(const struct cli_flags *f, int *exit_code, struct err_deta
     struct client *client = NULL;
     enum err e = client_open(&f->place, &client, d);
     if (e == ERR_OK)
-        e = outcome_follow(client, f, &(struct watch_options){.job = f->operands[0]}, exit_code, d);
+        e = show_followed(client, f, &(struct watch_options){.job = f->operands[0]}, exit_code, d);
     client_close(&client);
     return e;
 }
@@ -121,7 +119,7 @@ static enum err resume_here(const struct cli_flags *f, struct client *client, st
     }
     if (!f->quiet)
         say_resumed(&options);
-    return outcome_follow(client, f, &options, exit_code, d);
+    return show_followed(client, f, &options, exit_code, d);
 }
 
 static enum err resume(const struct cli_flags *f, int *exit_code, struct err_detail *d)

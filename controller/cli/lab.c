@@ -1,7 +1,6 @@
 /*
  * controller, token, enroll, revoke: making a lab and letting people and hosts in.
  */
-#include "controller/cli/cli.h"
 #include "controller/cli/show.h"
 
 #include "common/address.h"

@@ -1,7 +1,6 @@
 /*
  * status, hosts: what there is, as tables or JSON.
  */
-#include "controller/cli/cli.h"
 #include "controller/cli/listing.h"
 #include "controller/cli/show.h"
 

@@ -12,9 +12,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LAST_WIDTH_MIN    20u /* below this a terminal wraps */
-#define NOTE_INDENT       4u
-#define LISTING_BYTES_MAX (64u * 1024u * 1024u)
+#define LAST_WIDTH_MIN 20u /* below this a terminal wraps */
+#define NOTE_INDENT    4u
 
 void listing_init(struct listing *t, size_t columns, const bool *right)
 {
@@ -90,7 +89,7 @@ void listing_print(const struct listing *t)
     size_t edge = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
     struct buf out;
     struct page p = {.out = &out, .width = show_width()};
-    buf_init(&out, LISTING_BYTES_MAX);
+    buf_init(&out, LIMIT_ANSWER_BYTES);
     for (size_t row = 0; row < t->count / t->columns; row++) {
         size_t cell = row * t->columns;
         size_t at = 0;

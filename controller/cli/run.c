@@ -1,9 +1,8 @@
 /*
  * run, verify, plan: the subcommands that read an experiment file.
  */
-#include "controller/cli/cli.h"
 #include "controller/cli/local.h"
-#include "controller/cli/outcome.h"
+#include "controller/cli/show.h"
 #include "controller/cli/submit.h"
 #include "controller/experiment/design.h"
 #include "controller/experiment/plan.h"
@@ -53,7 +52,7 @@ static enum err follow(const struct cli_flags *f, struct client *client, struct 
         .job = job, .cancel_on_intr = true, .check = local != NULL ? local_check : NULL, .check_arg = local};
     if (!f->quiet)
         fprintf(stderr, "job %s\n", job);
-    return outcome_follow(client, f, &options, exit_code, d);
+    return show_followed(client, f, &options, exit_code, d);
 }
 
 static enum err submit(const struct cli_flags *f, const struct experiment *experiment, enum msg_mode mode,

@@ -1,9 +1,10 @@
 #ifndef CONTROLLER_CLI_SHOW_H
 #define CONTROLLER_CLI_SHOW_H
 /*
- * Printing what a controller, or this machine's own results file, knows. Main thread only.
+ * Printing what a controller, or this machine's own results file, knows: now, or when a job has ended. Main
+ * thread only.
  */
-#include "controller/cli/client.h"
+#include "controller/cli/watch.h"
 #include "controller/store/store.h"
 
 /* The results of local runs, to be read. ERR_NOT_FOUND says how to make some. */
@@ -13,6 +14,10 @@ NODISCARD enum err show_local_error(enum err e, const char *job, struct err_deta
 
 /* A job's report on standard output. */
 NODISCARD enum err show_report(struct client *client, const char *job, bool json, struct err_detail *d);
+/* Follows a job to its end; then its report, as text only when it measures. One that was left has none.
+ * `exit_code` is the job's own. */
+NODISCARD enum err show_followed(struct client *client, const struct cli_flags *flags,
+                                 struct watch_options *options, int *exit_code, struct err_detail *d);
 
 /* Text on standard output, with a newline at its end. */
 NODISCARD enum err show_text(const struct buf *text, struct err_detail *d);
