@@ -112,3 +112,16 @@ echo '#include "agent/task/x.h"' | file agent/probe/x.c
 echo '#include "agent/probe/x.h"' | file agent/uplink/x.c
 echo '#include "agent/uplink/x.h"' | file agent/task/x.c
 refused 'agent/probe includes agent/task (agent/probe/x.c:1), agent/uplink (agent/task/x.c:1), agent/probe (agent/uplink/x.c:1)'
+
+# By calls, as object files say; they have the names of two files of ours, since what has no source does not count.
+circles() { "$root/tests/support/check_circles.sh" "$lab/objects" common >"$lab/said" 2>&1; }
+mkdir -p "$lab/objects/common"
+cd "$lab/objects/common"
+compile() { cc -xc -c -o "$1.o" -; }
+echo 'void json_two(void); void json_one(void) { json_two(); }' | compile json
+echo 'void json_two(void) { }' | compile path
+circles || fail "two files, one of which uses the other, are refused: $(cat "$lab/said")"
+echo 'void json_one(void); void json_two(void) { json_one(); }' | compile path
+if circles; then fail "not refused: a circle by calls"; fi
+grep -q 'common/json -> common/path: json_two' "$lab/said" || fail "$(cat "$lab/said")"
+say "refused: files that use each other"
