@@ -166,6 +166,31 @@ static void test_open_files(void **state)
     close(fd);
 }
 
+/* The kernel gives a file of its own in pages, so that one read of many is several. */
+static void test_read_in_pieces(void **state)
+{
+    enum { BYTES = 40000 };
+    (void)state;
+    int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        skip();
+    char *at_once = mem_zalloc(BYTES, 1);
+    char *in_order = mem_zalloc(BYTES, 1);
+    size_t got = 0;
+    assert_true(pread(fd, at_once, BYTES, 0) < BYTES);
+    assert_int_equal(file_read_at(fd, at_once, BYTES, 100, &got), ERR_OK);
+    assert_int_equal(got, BYTES);
+    assert_int_equal(read(fd, in_order, 100), 100);
+    for (ssize_t n = 0, have = 0; have < BYTES; have += n) {
+        n = read(fd, in_order + have, (size_t)(BYTES - have));
+        assert_true(n > 0);
+    }
+    assert_memory_equal(at_once, in_order, BYTES);
+    free(at_once);
+    free(in_order);
+    close(fd);
+}
+
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
 static void test_replaces(void **state)
@@ -212,6 +237,21 @@ static void test_two_steps(void **state)
     assert_int_equal(file_put_in_place(path, &d), ERR_OK);
     expect_contents(path, "new");
     free(path);
+}
+
+static int write_here(void *scratch)
+{
+    const struct scratch *s = scratch;
+    CHILD_CHECK(chdir(s->dir) == 0);
+    CHILD_CHECK(file_write("f", 0600, "here", 4, NULL) == ERR_OK);
+    CHILD_CHECK(file_write("./f", 0600, "there", 5, NULL) == ERR_OK);
+    return 0;
+}
+
+static void test_relative_path(void **state)
+{
+    child_run(write_here, *state);
+    expect_contents(scratch_at(*state, "f"), "there");
 }
 
 static void expect_unwritable(struct scratch *s, const char *name, enum err e)
@@ -373,8 +413,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_read_at_limit),  TEST(test_read_without_size),
         TEST(test_unreadable),     TEST(test_read_line),
-        TEST(test_open_files),     TEST(test_replaces),
-        TEST(test_two_steps),      TEST(test_something_in_the_way),
+        TEST(test_open_files),     TEST(test_read_in_pieces),
+        TEST(test_replaces),       TEST(test_two_steps),
+        TEST(test_relative_path),  TEST(test_something_in_the_way),
         TEST(test_permission),     TEST(test_over_the_file_limit),
         TEST(test_full_disk),      TEST(test_directories),
         TEST(test_open_directory), TEST(test_lock),

@@ -12,7 +12,7 @@
 
 static void test_names(void **state)
 {
-    static const char *const good[] = {"a", "9", "A.b_c-d", "20261130-1", "x..y", "a-"};
+    static const char *const good[] = {"a", "z", "A", "Z", "0", "9", "A.b_c-d", "20261130-1", "x..y", "a-"};
     static const char *const bad[] = {"",    ".",   "..",  ".hidden", "-x",       "_x",
                                       "a/b", "a b", "a\n", "a\x7f",   "\xc3\xa9", "a\xc3\xa9"};
     char text[LIMIT_NAME_BYTES + 2];
