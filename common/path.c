@@ -82,8 +82,3 @@ bool path_has_part(const char *path, const char *part)
             return false;
     }
 }
-
-bool path_is_inside(const char *path)
-{
-    return path[0] != '/' && !path_has_part(path, "..");
-}

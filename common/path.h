@@ -26,7 +26,4 @@ NODISCARD enum err path_check(const char *path, struct err_detail *d);
 /* Whether one of the parts between the slashes of `path` is `part`. */
 bool path_has_part(const char *path, const char *part);
 
-/* Whether `path` is relative and has no part "..". "." and empty parts change nothing, and are fine here. */
-bool path_is_inside(const char *path);
-
 #endif
