@@ -163,13 +163,22 @@ static enum err copy_checked(int from, int to, uint8_t hash[SHA256_BYTES], struc
     return e;
 }
 
+/* -1 when it is not here; the caller says ERR_NOT_FOUND. */
+static int open_whole(const struct blobs *b, const struct name *whole, struct err_detail *d)
+{
+    int fd = openat(b->dir_fd, whole->text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        err_set(d, ERR_NOT_FOUND, "file %.16s... is not here", whole->text);
+    return fd;
+}
+
 enum err blobs_copy(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t size_bytes, int fd,
                     struct err_detail *d)
 {
     struct name whole = whole_name(hash);
-    int from = openat(b->dir_fd, whole.text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int from = open_whole(b, &whole, d);
     if (from < 0)
-        return err_set(d, ERR_NOT_FOUND, "file %.16s... is not here", whole.text);
+        return ERR_NOT_FOUND;
     uint8_t got[SHA256_BYTES];
     enum err e = size_of(b, whole.text) == (int64_t)size_bytes
                      ? copy_checked(from, fd, got, d)
@@ -185,9 +194,9 @@ enum err blobs_copy(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t 
 enum err blobs_check(struct blobs *b, const uint8_t hash[SHA256_BYTES], struct err_detail *d)
 {
     struct name whole = whole_name(hash);
-    int fd = openat(b->dir_fd, whole.text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open_whole(b, &whole, d);
     if (fd < 0)
-        return err_set(d, ERR_NOT_FOUND, "file %.16s... is not here", whole.text);
+        return ERR_NOT_FOUND;
     uint8_t got[SHA256_BYTES];
     enum err e = sha256_of_fd(fd, got, d);
     close(fd);
@@ -201,9 +210,9 @@ enum err blobs_read(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t 
                     struct err_detail *d)
 {
     struct name whole = whole_name(hash);
-    int fd = openat(b->dir_fd, whole.text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open_whole(b, &whole, d);
     if (fd < 0)
-        return err_set(d, ERR_NOT_FOUND, "file %.16s... is not here", whole.text);
+        return ERR_NOT_FOUND;
     size_t got = 0;
     enum err e = file_read_at(fd, out, len, offset, &got);
     close(fd);
@@ -235,18 +244,12 @@ static int by_hash(const void *a, const void *b)
     return memcmp(a, b, SHA256_BYTES);
 }
 
-static unsigned hex_digit(char c)
-{
-    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
-
 /* `name` begins with the digits of a hash. */
 static bool is_wanted(const char *name, const uint8_t (*keep)[SHA256_BYTES], size_t keep_count)
 {
     uint8_t hash[SHA256_BYTES];
-    for (size_t i = 0; i < SHA256_BYTES; i++)
-        hash[i] = (uint8_t)(hex_digit(name[2 * i]) << 4 | hex_digit(name[2 * i + 1]));
-    return keep_count > 0 && bsearch(hash, keep, keep_count, SHA256_BYTES, by_hash) != NULL;
+    return keep_count > 0 && sha256_parse(name, hash) &&
+           bsearch(hash, keep, keep_count, SHA256_BYTES, by_hash) != NULL;
 }
 
 /* Everything of ours in the directory; the caller frees. */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Looking an algorithm up by its name takes locks that all threads share: done once, for the process's life.
@@ -103,4 +104,16 @@ const char *sha256_text(const uint8_t hash[SHA256_BYTES], char out[SHA256_TEXT_B
     }
     out[SHA256_TEXT_BYTES - 1] = '\0';
     return out;
+}
+
+bool sha256_parse(const char *text, uint8_t out[SHA256_BYTES])
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    if (strspn(text, digits) < SHA256_TEXT_BYTES - 1)
+        return false;
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        const char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
+        out[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return true;
 }

@@ -39,4 +39,8 @@ NODISCARD enum err sha256_of_fd(int fd, uint8_t out[SHA256_BYTES], struct err_de
 /* Returns `out`. */
 const char *sha256_text(const uint8_t hash[SHA256_BYTES], char out[SHA256_TEXT_BYTES]);
 
+/* The hash that `text` begins with: 64 hexadecimal digits, of either case. What comes behind them is not
+ * looked at. False where there are fewer. */
+bool sha256_parse(const char *text, uint8_t out[SHA256_BYTES]);
+
 #endif

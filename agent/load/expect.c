@@ -3,8 +3,6 @@
 #include "common/mem.h"
 #include "common/parse.h"
 
-#include <ctype.h>
-
 static void add_status(struct expect *e, unsigned status)
 {
     e->statuses[status / 64] |= UINT64_C(1) << (status % 64);
@@ -45,13 +43,7 @@ enum err expect_parse_status(struct expect *e, const char *text, const char *wha
 
 enum err expect_parse_hash(struct expect *e, const char *text, const char *what, struct err_detail *d)
 {
-    bool ok = strlen(text) == 2 * sizeof e->hash;
-    for (size_t i = 0; ok && i < sizeof e->hash; i++) {
-        const char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
-        ok = isxdigit((unsigned char)pair[0]) && isxdigit((unsigned char)pair[1]);
-        e->hash[i] = (uint8_t)strtoul(pair, NULL, 16);
-    }
-    if (!ok)
+    if (strlen(text) != SHA256_TEXT_BYTES - 1 || !sha256_parse(text, e->hash))
         return err_set(d, ERR_INVALID, "%s: '%s' is not a SHA-256 of 64 hexadecimal digits", what, text);
     e->has_hash = true;
     return sha256_check(d);

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/json_write.h"
 #include "common/parse.h"
+#include "common/sha256.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -112,15 +113,13 @@ static void write_windows(struct json_writer *w, const struct experiment *e, con
 enum err plan_write_json(const struct experiment *e, const struct design *d, struct buf *out)
 {
     struct json_writer w;
-    char hash[2 * MSG_HASH_BYTES + 1];
+    char hash[SHA256_TEXT_BYTES];
     char name[2 * LIMIT_NAME_BYTES + 32];
-    for (size_t i = 0; i < MSG_HASH_BYTES; i++)
-        snprintf(hash + 2 * i, 3, "%02x", e->hash[i]);
     json_write_init(&w, out, 2);
     json_write_object(&w, NULL);
     json_write_string(&w, "format", "splitbench-plan/1");
     json_write_string(&w, "name", e->name);
-    json_write_string(&w, "hash", hash);
+    json_write_string(&w, "hash", sha256_text(e->hash, hash));
     json_write_u64(&w, "rounds", e->design.rounds);
     json_write_u64(&w, "windows_total", d->window_count);
     json_write_u64(&w, "duration_ns", d->duration_ns);

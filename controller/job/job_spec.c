@@ -129,24 +129,14 @@ enum err job_spec_store_files(const struct job_spec *s, const char *state_dir, s
     return e;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* "HASH SIZE MODE PATH"; false when it is not that. */
 static bool read_line(char *line, struct msg_file *out)
 {
     char *p = line, *end = NULL;
     line[strcspn(line, "\n")] = '\0';
-    for (size_t i = 0; i < MSG_HASH_BYTES; i++, p += 2) {
-        int high = hex_value(p[0]), low = high < 0 ? -1 : hex_value(p[1]);
-        if (low < 0)
-            return false;
-        out->hash[i] = (uint8_t)(high * 16 + low);
-    }
+    if (!sha256_parse(p, out->hash))
+        return false;
+    p += SHA256_TEXT_BYTES - 1;
     if (*p++ != ' ')
         return false;
     out->size_bytes = strtoull(p, &end, 10);

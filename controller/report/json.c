@@ -1,5 +1,6 @@
 #include "common/clock.h"
 #include "common/json_write.h"
+#include "common/sha256.h"
 #include "controller/report/model.h"
 
 #include <math.h>
@@ -108,18 +109,14 @@ static void put_job(struct json_writer *w, const struct report *r)
 
 static enum err put_experiment(struct json_writer *w, const struct report *r)
 {
-    char hex[2 * MSG_HASH_BYTES];
-    for (size_t i = 0; i < MSG_HASH_BYTES; i++) {
-        hex[2 * i] = "0123456789abcdef"[r->experiment->hash[i] >> 4];
-        hex[2 * i + 1] = "0123456789abcdef"[r->experiment->hash[i] & 15];
-    }
+    char hash[SHA256_TEXT_BYTES];
     struct json_value *tree = NULL;
     const char *text = r->results.job.experiment_json;
     struct json_options options = {.comments = true};
     enum err e = json_parse(text, strlen(text), &options, &tree, NULL);
     if (e != ERR_OK)
         return e;
-    json_write_text(w, "experiment_sha256", hex, sizeof(hex));
+    json_write_string(w, "experiment_sha256", sha256_text(r->experiment->hash, hash));
     json_write_value(w, "experiment", tree);
     json_free(tree);
     return ERR_OK;

@@ -61,6 +61,26 @@ static void test_vectors(void **state)
     }
 }
 
+static void test_text_is_read_back(void **state)
+{
+    (void)state;
+    uint8_t hash[SHA256_BYTES], got[SHA256_BYTES];
+    char text[SHA256_TEXT_BYTES + 8];
+    sha256_of("abc", 3, hash);
+    sha256_text(hash, text);
+    assert_true(sha256_parse(text, got));
+    assert_memory_equal(got, hash, sizeof got);
+    text[0] = 'B'; /* b */
+    memcpy(text + SHA256_TEXT_BYTES - 1, ".part", sizeof ".part");
+    assert_true(sha256_parse(text, got));
+    assert_memory_equal(got, hash, sizeof got);
+    text[SHA256_TEXT_BYTES - 2] = '\0';
+    assert_false(sha256_parse(text, got));
+    text[SHA256_TEXT_BYTES - 2] = 'g';
+    assert_false(sha256_parse(text, got));
+    assert_false(sha256_parse("", got));
+}
+
 static long blocks_held; /* by OpenSSL */
 
 static void *held_malloc(size_t size, const char *file, int line)
@@ -138,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_openssl_without_algorithms, scratch_set_up, scratch_tear_down),
         cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_text_is_read_back),
         cmocka_unit_test(test_one_sum_after_another),
         cmocka_unit_test(test_file_is_read_from_its_beginning),
     };
