@@ -56,8 +56,7 @@ NODISCARD enum err file_open_dir(const char *path, mode_t mode, int *fd, struct 
  * the caller knows better than this what to say then. */
 NODISCARD enum err file_lock(const char *path, int *fd, struct err_detail *d);
 
-/* ---- open files: no sentence, since only the caller knows the name; errno is left -------------------------
- */
+/* ---- open files: no sentence, since only the caller knows the name; errno is left ---------------------- */
 
 /* From where it stands to its end; as file_read. */
 NODISCARD enum err file_read_fd(int fd, size_t max, char **out, size_t *len);

@@ -19,7 +19,7 @@ static void list_shared(struct library out[SHARED_COUNT])
         {"cJSON", json_library_version()}, {"zlib", zlibVersion()},
         {"glibc", gnu_get_libc_version()},
     };
-    memcpy(out, shared, sizeof(shared));
+    memcpy(out, shared, sizeof shared);
 }
 
 static void add(char *text, const struct library *list, size_t count)

@@ -17,9 +17,9 @@ static const char *mbedtls_version(void)
     unsigned (*get_number)(void);
     if (symbol == NULL)
         return NULL;
-    memcpy(&get_number, &symbol, sizeof(get_number)); /* ISO C has no cast from an object to a function */
-    unsigned n = get_number();                        /* 0xMMNNPP00: mbedtls/version.h */
-    snprintf(text, sizeof(text), "%u.%u.%u", n >> 24, n >> 16 & 0xff, n >> 8 & 0xff);
+    memcpy(&get_number, &symbol, sizeof get_number); /* ISO C has no cast from an object to a function */
+    unsigned n = get_number();                       /* 0xMMNNPP00: mbedtls/version.h */
+    snprintf(text, sizeof text, "%u.%u.%u", n >> 24, n >> 16 & 0xff, n >> 8 & 0xff);
     return text;
 }
 

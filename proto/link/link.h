@@ -14,7 +14,7 @@
 
 #include <uv.h>
 
-/* ---- server --------------------------------------------------------------------------------------- */
+/* ---- server -------------------------------------------------------------------------------------------- */
 
 struct link_server;
 struct link_peer;    /* one authenticated session; valid until on_gone returns */
@@ -66,7 +66,7 @@ void *link_peer_data(const struct link_peer *peer);
 /* Ends the connection; on_gone follows. */
 void link_peer_drop(struct link_peer *peer, const char *why);
 
-/* ---- client --------------------------------------------------------------------------------------- */
+/* ---- client -------------------------------------------------------------------------------------------- */
 
 struct link_client;
 
@@ -114,7 +114,7 @@ void link_client_redial(struct link_client *client, const char *why);
 /* For the test of every pair, see common/machine.h. */
 bool link_client_permits(unsigned state, unsigned event);
 
-/* ---- enrollment ------------------------------------------------------------------------------------- */
+/* ---- enrollment ---------------------------------------------------------------------------------------- */
 
 /* Blocking, on a private loop: fetches the CA, checks its fingerprint against the token, connects again with
  * the controller verified, sends the request, stores the identity in `dir`. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- ending a connection ----------------------------------------------------------------------------- */
+/* ---- ending a connection ------------------------------------------------------------------------------- */
 
 static void end(struct link_peer *peer, const char *why)
 {
@@ -70,7 +70,7 @@ void link_peer_free(struct link_peer *peer, const char *why)
     free(peer);
 }
 
-/* ---- answering ---------------------------------------------------------------------------------------- */
+/* ---- answering ----------------------------------------------------------------------------------------- */
 
 static void take_request(struct link_request *r)
 {
@@ -163,7 +163,7 @@ static void refuse_peer(struct link_peer *peer, const struct link_request *r, en
     peer->deadline_ns = clock_now_ns() + LINK_LINGER_NS;
 }
 
-/* ---- the conversation, in the order of a connection's life ------------------------------------------ */
+/* ---- the conversation, in the order of a connection's life --------------------------------------------- */
 
 static void welcome(struct link_peer *peer, const struct link_request *r)
 {
@@ -319,7 +319,7 @@ void link_peer_hear(struct link_peer *peer, uint32_t number, const void *data, s
     msg_fini(&m);
 }
 
-/* ---- what handlers may ask ---------------------------------------------------------------------------- */
+/* ---- what handlers may ask ----------------------------------------------------------------------------- */
 
 const char *link_peer_name(const struct link_peer *peer)
 {

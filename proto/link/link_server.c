@@ -32,7 +32,7 @@ struct note {
     uint16_t remote_port;
 };
 
-/* ---- on nng's threads ------------------------------------------------------------------------------- */
+/* ---- on nng's threads ---------------------------------------------------------------------------------- */
 
 static void post(struct link_server *s, struct note *n)
 {
@@ -114,7 +114,7 @@ static void on_message(void *arg)
     nng_recv_aio(s->socket, s->recv);
 }
 
-/* ---- on the loop ------------------------------------------------------------------------------------- */
+/* ---- on the loop --------------------------------------------------------------------------------------- */
 
 static struct link_peer **slot_of(struct link_server *s, nng_pipe pipe)
 {
@@ -234,7 +234,7 @@ static void on_note(void *arg, struct mailbox_node *node)
         nng_recv_aio(s->socket, s->recv);
 }
 
-/* ---- listening ---------------------------------------------------------------------------------------- */
+/* ---- listening ----------------------------------------------------------------------------------------- */
 
 /* Half-open connections cost a descriptor each until they are closed. */
 static void raise_descriptor_limit(void)
@@ -386,7 +386,7 @@ enum err link_server_new(const struct link_server_options *options, struct link_
     return ERR_OK;
 }
 
-/* ---- closing ------------------------------------------------------------------------------------------ */
+/* ---- closing ------------------------------------------------------------------------------------------- */
 
 static void release_paths(struct link_server *s)
 {

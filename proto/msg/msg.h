@@ -47,7 +47,7 @@ struct msg_headers {
     size_t count;
 };
 
-/* ---- session: any role ------------------------------------------------------------------------ */
+/* ---- session: any role --------------------------------------------------------------------------------- */
 
 #define MSG_ROLE_LIST(X)                                                                                     \
     X(NONE, "none")                                                                                          \
@@ -109,7 +109,7 @@ struct msg_refused {
     char *text;
 };
 
-/* ---- enrollment: a stranger with a token ---------------------------------------------------------- */
+/* ---- enrollment: a stranger with a token --------------------------------------------------------------- */
 
 struct msg_ca_give {
     char *ca_pem;
@@ -126,7 +126,7 @@ struct msg_enrolled {
     char *certificate_pem;
 };
 
-/* ---- commands: controller to agent --------------------------------------------------------------- */
+/* ---- commands: controller to agent --------------------------------------------------------------------- */
 
 #define MSG_COMMAND_LIST(X)                                                                                  \
     X(JOB_OPEN, job_open)   /* this host now works for a job */                                              \
@@ -274,7 +274,7 @@ struct msg_command {
     } u;
 };
 
-/* ---- events: agent to controller ------------------------------------------------------------------ */
+/* ---- events: agent to controller ----------------------------------------------------------------------- */
 
 #define MSG_EVENT_LIST(X)                                                                                    \
     X(DONE, done)         /* a command without a result of its own has ended, well or not */                 \
@@ -421,7 +421,7 @@ struct msg_event {
     } u;
 };
 
-/* ---- agent's requests -------------------------------------------------------------------------- */
+/* ---- agent's requests ---------------------------------------------------------------------------------- */
 
 struct msg_poll {
     uint64_t acked_command; /* every command up to here has been taken */
@@ -442,7 +442,7 @@ struct msg_pushed {
     uint64_t acked_event; /* every event of the push's incarnation up to here is stored */
 };
 
-/* ---- operator's requests ------------------------------------------------------------------------ */
+/* ---- operator's requests ------------------------------------------------------------------------------- */
 
 #define MSG_MODE_LIST(X)                                                                                     \
     X(RUN)                                                                                                   \
@@ -524,7 +524,7 @@ struct msg_answer {
     uint64_t total_bytes;
 };
 
-/* ---- the message ----------------------------------------------------------------------------------- */
+/* ---- the message --------------------------------------------------------------------------------------- */
 
 #define MSG_KIND_LIST(X)                                                                                     \
     X(HELLO, hello)                                                                                          \

@@ -95,7 +95,7 @@ void schema_copy(const struct schema *s, void *to, const void *from);
 void *schema_get_pointer(const void *at);
 void schema_set_pointer(void *at, const void *p);
 
-/* ---- rows ------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------------- */
 
 #define SCHEMA_ROW(t, field, our_type, wire_type)                                                            \
     .name = #field, .type = SCHEMA_##t, .ours = TYPED_OFFSET(OURS, field, our_type),                         \

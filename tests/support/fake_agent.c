@@ -18,7 +18,7 @@ bool fake_chance(struct fake_world *w, unsigned per_thousand)
     return fake_draw(w) % 1000 < per_thousand;
 }
 
-/* ---- time ---------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *timer);
 static void take_command(struct fake_agent *a, const struct msg_command *c);
@@ -83,7 +83,7 @@ static void on_timer(uv_timer_t *timer)
     arm(w);
 }
 
-/* ---- the link ------------------------------------------------------------------------------------ */
+/* ---- the link ------------------------------------------------------------------------------------------ */
 
 static void send_poll(struct fake_agent *a)
 {
@@ -191,7 +191,7 @@ void fake_emit(struct fake_agent *a, struct msg_event *e, uint64_t answers, enum
     send_push(a);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------------------- */
 
 static void take_command(struct fake_agent *a, const struct msg_command *c)
 {
@@ -286,7 +286,7 @@ void fake_drop_peer(void *world, void *peer, const char *why)
     }
 }
 
-/* ---- the world ----------------------------------------------------------------------------------- */
+/* ---- the world ----------------------------------------------------------------------------------------- */
 
 struct fake_world *fake_world_new(const struct fake_world_options *options)
 {

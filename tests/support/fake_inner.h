@@ -68,7 +68,7 @@ struct fake_world {
     bool stopped;
 };
 
-/* ---- fake_agent.c --------------------------------------------------------------------------------- */
+/* ---- fake_agent.c -------------------------------------------------------------------------------------- */
 
 uint64_t fake_draw(struct fake_world *w);
 bool fake_chance(struct fake_world *w, unsigned per_thousand);
@@ -79,7 +79,7 @@ struct fake_later *fake_later_add(struct fake_agent *a, uint64_t after_ms,
 /* Numbers a copy of the event and sends it as often as it takes. */
 void fake_emit(struct fake_agent *a, struct msg_event *e, uint64_t answers, enum msg_event_kind kind);
 
-/* ---- fake_host.c ---------------------------------------------------------------------------------- */
+/* ---- fake_host.c --------------------------------------------------------------------------------------- */
 
 void fake_host_handle(struct fake_agent *a, const struct msg_command *c);
 

@@ -29,7 +29,7 @@ const char *world_tools(void)
     return dir;
 }
 
-/* ---- what the callbacks say ----------------------------------------------------------------------- */
+/* ---- what the callbacks say ---------------------------------------------------------------------------- */
 
 /* UV_RUN_ONCE runs due timers and then waits for more: what a timer told must keep it from that. */
 static void told(struct world *w)
@@ -78,7 +78,7 @@ static void on_lost(void *arg, const char *why)
     close_if_wanted(w);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------------------- */
 
 void world_init(struct world *w, const struct world_options *options)
 {
@@ -160,7 +160,7 @@ void world_wait_count(struct world *w, const unsigned *count, unsigned wanted)
         turn(w, limit_ns);
 }
 
-/* ---- starting ------------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------------------ */
 
 static void on_started(void *arg, enum err e, pid_t pid, uint64_t spawned_at_ns, const struct err_detail *d)
 {
@@ -213,7 +213,7 @@ void world_run(struct world *w, uint32_t proc, const char *words, const struct p
     assert_true(w->procs[proc].pid > 0);
 }
 
-/* ---- survivors ------------------------------------------------------------------------------------ */
+/* ---- survivors ----------------------------------------------------------------------------------------- */
 
 bool world_carries(pid_t pid, const char *mark)
 {

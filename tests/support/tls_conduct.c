@@ -10,7 +10,7 @@
 #define STOPS_AFTER_BYTES (1024u * 1024u)
 #define FORGED_BYTES_MAX  64u
 
-/* --- how a connection may end --- */
+/* ---- how a connection may end -------------------------------------------------------------------------- */
 
 void tls_end_by_reset(struct visit *v)
 {
@@ -77,7 +77,7 @@ static void end(struct visit *v)
         v->service->mode->end(v);
 }
 
-/* --- what becomes of a connection --- */
+/* ---- what becomes of a connection ---------------------------------------------------------------------- */
 
 static void answer_all(struct visit *v)
 {

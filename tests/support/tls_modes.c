@@ -6,7 +6,7 @@
 
 #define SMALL_BYTES 512u /* the least that OpenSSL allows to be the most of a record */
 
-/* --- which application protocol --- */
+/* ---- which application protocol ------------------------------------------------------------------------ */
 
 static void note_offer(SSL *ssl, const unsigned char *list, unsigned len)
 {
@@ -68,7 +68,7 @@ static void set_no_alpn(SSL_CTX *ctx, const struct cert_lab *lab)
     SSL_CTX_set_alpn_select_cb(ctx, NULL, NULL);
 }
 
-/* --- names, client certificates, sessions --- */
+/* ---- names, client certificates, sessions -------------------------------------------------------------- */
 
 static int on_name(SSL *ssl, int *alert, void *on_unknown)
 {
@@ -160,7 +160,7 @@ static void set_small_records(SSL_CTX *ctx, const struct cert_lab *lab)
     must(SSL_CTX_set_max_send_fragment(ctx, SMALL_BYTES) == 1);
 }
 
-/* --- the table --- */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 
 #define HEAD        "HTTP/1.1 200 OK\r\n"
 #define BYTES(b)    b, .len = sizeof(b) - 1

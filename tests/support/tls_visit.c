@@ -30,7 +30,7 @@ static void close_books(struct visit *v)
     pthread_mutex_unlock(&v->service->lock);
 }
 
-/* --- what OpenSSL tells on the way --- */
+/* ---- what OpenSSL tells on the way --------------------------------------------------------------------- */
 
 static void on_info(const SSL *ssl, int where, int value)
 {
@@ -109,7 +109,7 @@ void visit_note_offer(struct visit *v, const uint8_t *list, size_t len)
     close_books(v);
 }
 
-/* --- the hand-shake --- */
+/* ---- the hand-shake ------------------------------------------------------------------------------------ */
 
 static void make_session(struct visit *v)
 {
@@ -178,7 +178,7 @@ bool visit_make_flight(struct visit *v, struct buf *flight)
     return ok;
 }
 
-/* --- requests and answers --- */
+/* ---- requests and answers ------------------------------------------------------------------------------ */
 
 void visit_say(struct visit *v, const void *data, size_t len)
 {
@@ -273,7 +273,7 @@ void visit_answer(struct visit *v)
         say_pattern(v, len);
 }
 
-/* --- the connection --- */
+/* ---- the connection ------------------------------------------------------------------------------------ */
 
 static uint64_t read_so_far(const struct visit *v)
 {

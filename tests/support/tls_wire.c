@@ -13,7 +13,7 @@
 
 #define GOT_BYTES_MAX (64u * 1024u * 1024u)
 
-/* --- setting up --- */
+/* ---- setting up ---------------------------------------------------------------------------------------- */
 
 int tls_wire_set_up(void **state)
 {
@@ -107,7 +107,7 @@ void tls_wire_dial(struct tls_wire *w)
     SSL_set_accept_state(w->server);
 }
 
-/* --- moving bytes --- */
+/* ---- moving bytes -------------------------------------------------------------------------------------- */
 
 void tls_wire_feed(struct tls_wire *w, const void *data, size_t len)
 {

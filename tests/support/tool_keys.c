@@ -18,7 +18,7 @@ static const struct keys *const tables[] = {
     &keys_request,    &keys_workload, &keys_design, &keys_gates,
 };
 
-/* ---- the JSON Schema --------------------------------------------------------------------------- */
+/* ---- the JSON Schema ----------------------------------------------------------------------------------- */
 
 static void describe_keys(struct json_writer *w, const struct keys *t);
 static void describe(struct json_writer *w, const struct key *k);
@@ -251,7 +251,7 @@ static enum err print_schema(struct buf *out)
     return e == ERR_OK ? buf_append_text(out, "\n") : e;
 }
 
-/* ---- the tables of the document ---------------------------------------------------------------- */
+/* ---- the tables of the document ------------------------------------------------------------------------ */
 
 /* The rows of an object without a table of its own come in its place. */
 static enum err print_rows(const struct keys *t, const char *prefix, struct buf *out)

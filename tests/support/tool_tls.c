@@ -43,7 +43,7 @@ static struct server *servers;
 static size_t server_count;
 static sem_t free_visits;
 
-/* --- sockets --- */
+/* ---- sockets ------------------------------------------------------------------------------------------- */
 
 /* Listens on this port, 0 for any; -1 with errno. */
 static int listen_on(int family, uint16_t port)
@@ -82,7 +82,7 @@ static void open_port(struct port *p)
     must_never("no port is free in both families");
 }
 
-/* --- connections --- */
+/* ---- connections --------------------------------------------------------------------------------------- */
 
 struct arrival {
     struct tls_service *service;
@@ -136,7 +136,7 @@ NORETURN static void serve(void)
     }
 }
 
-/* --- the books --- */
+/* ---- the books ----------------------------------------------------------------------------------------- */
 
 static void write_counts(struct buf *out, const struct tls_counts *n)
 {
@@ -216,7 +216,7 @@ static void *run_control(void *arg)
     return NULL;
 }
 
-/* --- the beginning --- */
+/* ---- the beginning ------------------------------------------------------------------------------------- */
 
 static void write_pair(const struct cert_pair *pair, const char *dir, const char *name, bool with_key)
 {
