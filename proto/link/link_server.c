@@ -309,22 +309,14 @@ static void free_server(struct link_server *s)
     free(s);
 }
 
-#if NNG_FAULT_ABORT_IS_EARLY
 /* With room in the queue, the thread that received a message puts it there, and nng waits for that thread
  * before it frees the pipe. Without room the pipe waits, and the thread that takes the next message ends that
  * waiting, while the pipe may be closed and freed by a third: that is the fault. So the queue has a place for
  * each connection there can be, and only peers that send faster than they are heard can fill it. */
 static int queue_messages(nng_socket socket)
 {
-    return nng_socket_set_int(socket, NNG_OPT_RECVBUF, LIMIT_PEERS);
+    return NNG_FAULT_ABORT_IS_EARLY ? nng_socket_set_int(socket, NNG_OPT_RECVBUF, LIMIT_PEERS) : 0;
 }
-#else
-static int queue_messages(nng_socket socket)
-{
-    (void)socket;
-    return 0;
-}
-#endif
 
 static enum err open_socket(struct link_server *s, struct err_detail *d)
 {

@@ -2,8 +2,8 @@
 #define PROTO_LINK_NNG_FAULTS_FAULTS_H
 /*
  * Which faults the nng has that we compile against. README.md beside this says what each is, what bends
- * around it, and which versions were tried. What bends around a fault that some version mended is compiled
- * only where its macro is 1; where no version has mended it, both wait for one.
+ * around it, and which versions were tried. What bends around a fault that some version mended does so only
+ * where its macro is 1; where no version has mended it, both wait for one.
  *
  * Two releases carry the version of an earlier one in their header: 1.9.0 says 1.8.0, 1.12.0 says 1.11.0.
  * There the macros are on the safe side.

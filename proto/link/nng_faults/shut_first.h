@@ -3,7 +3,7 @@
 /*
  * Bends around NNG_FAULT_CLOSE_HANGS: a connection is shut down at its socket, so that nng notices its end by
  * itself, and only a pipe that is left over after that is closed; a close that hangs all the same is
- * abandoned. Without the fault these functions do nothing, and callers look the same. The structs are the
+ * abandoned. Without the fault nothing is shut down and no close has a limit. The structs are the
  * callers' and live as long as the nng socket they are for. The loop's thread, unless said otherwise.
  *
  * Over ipc a server cannot tell its sockets apart. There the peer is of our own user, and the pipe is closed.
@@ -30,12 +30,9 @@ struct shut_first_client {
     atomic_bool gone;
 };
 
-#if NNG_FAULT_CLOSE_HANGS
-
-/* Whether the peer's connection is being shut down: its pipe is not to be closed, yet. False once
- * `*deadline_ns` has been set by the first call and zeroed by the caller, when it had passed. Both belong to
- * the peer;
- * `*wanted` is false at first, and what is_wanted says of this peer afterwards. */
+/* Whether the peer's connection is being shut down: its pipe is not to be closed, yet. The first call sets
+ * `*wanted`, which is_wanted asks for, and `*deadline_ns`, which the caller zeroes when it has passed: then
+ * this is false. Both belong to the peer. */
 bool shut_first_peer(struct shut_first_server *s, bool *wanted, uint64_t *deadline_ns);
 /* Nothing is shut down from now on. */
 void shut_first_stop(struct shut_first_server *s);
@@ -53,47 +50,4 @@ void shut_first_end(const struct shut_first_client *c);
 /* What nng needs for a close, and then it has hung. */
 void shut_first_limit(struct side_thread *closing);
 
-#else
-
-static inline bool shut_first_peer(struct shut_first_server *s, bool *wanted, uint64_t *deadline_ns)
-{
-    (void)s;
-    (void)wanted;
-    (void)deadline_ns;
-    return false;
-}
-
-static inline void shut_first_stop(struct shut_first_server *s)
-{
-    (void)s;
-}
-
-static inline void shut_first_all(struct shut_first_server *s)
-{
-    (void)s;
-}
-
-static inline void shut_first_watch(struct shut_first_client *c, nng_socket socket, const char *path)
-{
-    (void)c;
-    (void)socket;
-    (void)path;
-}
-
-static inline void shut_first_note_end(struct shut_first_client *c)
-{
-    (void)c;
-}
-
-static inline void shut_first_end(const struct shut_first_client *c)
-{
-    (void)c;
-}
-
-static inline void shut_first_limit(struct side_thread *closing)
-{
-    (void)closing;
-}
-
-#endif
 #endif
