@@ -310,6 +310,47 @@ static void test_limits(void **state)
     buf_fini(&b);
 }
 
+/* `path` is an object of `count` members, each with `value`. */
+static struct experiment_text read_members(const char *path, size_t count, const char *value)
+{
+    struct buf b;
+    buf_init(&b, 1u << 20);
+    assert_int_equal(buf_printf(&b, "%s={", path), ERR_OK);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(buf_printf(&b, "%s\"K%zu\":%s", i > 0 ? "," : "", i, value), ERR_OK);
+    assert_int_equal(buf_append_text(&b, "}"), ERR_OK);
+    const char *const sets[] = {"checks=[{\"name\":\"c\",\"request\":{\"path\":\"/\"}}]", b.data, NULL};
+    struct experiment_text r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_ANY, sets);
+    buf_fini(&b);
+    return r;
+}
+
+static void test_limits_of_objects(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        size_t max;
+        const char *value;
+        const char *message;
+    } cases[] = {
+        {"targets[0].labels", 64, "\"v\"", "has 65 labels, at most 64 are allowed"},
+        {"targets[0].env", LIMIT_ENV_COUNT, "\"\"", "has 257 variables, at most 256 are allowed"},
+        {"workloads[0].request.headers", LIMIT_HEADERS, "\"\"", "has 129 headers, at most 128 are allowed"},
+        {"checks[0].expect.headers", LIMIT_HEADERS, "\"\"", "has 129 headers, at most 128 are allowed"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct experiment_text r = read_members(cases[i].path, cases[i].max, cases[i].value);
+        assert_int_equal(r.err, ERR_OK);
+        experiment_text_fini(&r);
+        r = read_members(cases[i].path, cases[i].max + 1, cases[i].value);
+        assert_int_equal(r.err, ERR_INVALID);
+        assert_int_equal(r.problems.count, 1);
+        assert_non_null(strstr(r.problems.items[0].text, cases[i].message));
+        experiment_text_fini(&r);
+    }
+}
+
 static void test_whole_checks(void **state)
 {
     (void)state;
@@ -435,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_all_problems_in_file_order),
         cmocka_unit_test(test_dirs),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_limits_of_objects),
         cmocka_unit_test(test_whole_checks),
         cmocka_unit_test(test_patterns_must_match),
         cmocka_unit_test(test_resolved_text_has_a_limit),

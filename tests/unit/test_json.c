@@ -128,6 +128,8 @@ static void test_syntax_errors(void **state)
         {"\"\\x\"", "1:2: unknown escape"},
         {"\"\\", "1:2: unknown escape"},
         {"\"\\u12g4\"", "1:2: \\u needs four hex digits"},
+        {"\"\\u004", "1:2: \\u needs four hex digits"},
+        {"\"\\u0041", "1:1: string is not closed on its line"},
         {"\"\\u0000\"", "1:2: \\u0000 is not accepted"},
         {"\"\\ud800\"", "1:2: \\ud800 is half of a surrogate pair"},
         {"\"\\ud800\\u0041\"", "1:2: \\ud800 is half of a surrogate pair"},
@@ -153,6 +155,7 @@ static void test_syntax_errors(void **state)
         {"/", "1:1: a comment starts with"},
         {"# a", "1:1: a value is missing: found '#'"},
         {"// \xff\n1", "1:4: byte 0xff is not UTF-8"},
+        {"// \x01\n1", "1:4: byte 0x01 is not UTF-8"},
         {"1111111111222222222233333333334444444444555555555566666666667", "1:1: number of 61 characters"},
         {"{\"a\":1,\"b\":2,\"a\":3}", "1:14: key \"a\" is there twice"},
         {"{\"a\":1,\"\\u0061\":3}", "1:8: key \"a\" is there twice"},
@@ -161,7 +164,7 @@ static void test_syntax_errors(void **state)
         refused(cases[i].text, true, cases[i].message);
     refused("[1 // one\n]", false, "1:4: comments are not allowed here");
     refused("/**/1", false, "1:1: comments are not allowed here");
-    struct json_value *v = parse("/**/ [ // \n 1 /* , */ ] //");
+    struct json_value *v = parse("/*\t\r\n*/ [ // \t\r\n 1 /* , */ ] //");
     assert_int_equal(json_count(v), 1);
     json_free(v);
     struct err_detail d;
