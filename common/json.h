@@ -109,6 +109,8 @@ struct json_value *json_new(enum json_kind kind, const char *text);
 void json_set(struct json_value *v, enum json_kind kind, const char *text);
 /* Appends and takes over `child`; `key` is NULL in an array. The caller knows that the key is new. */
 void json_append(struct json_value *container, const char *key, struct json_value *child);
+/* Takes `v` out of its parent and frees it; the index of those behind it is the owner's affair. */
+void json_drop(struct json_value *v);
 /* Puts `fresh` where `old` stands in its parent, under the same key, and frees `old`. */
 void json_replace(struct json_value *old, struct json_value *fresh);
 

@@ -439,6 +439,16 @@ static enum err scan_whole(struct scanner *c)
     return e;
 }
 
+enum err json_fail(const struct json_options *options, enum err e, uint32_t line, uint32_t column,
+                   struct err_detail *d)
+{
+    if (options->line == NULL)
+        return err_prefix(d, e, "%u:%u", line, column);
+    *options->line = line;
+    *options->column = column;
+    return e;
+}
+
 enum err json_scan(const char *text, size_t len, const struct json_options *options, struct json_value **out,
                    struct err_detail *d)
 {

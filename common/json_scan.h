@@ -2,7 +2,7 @@
 #define COMMON_JSON_SCAN_H
 /*
  * Reading JSON, strictly: is this text exactly one JSON value, what is it, and where does everything stand.
- * Used by common/json.c alone. No state; any thread.
+ * Used by common/json_parse.c alone. No state; any thread.
  */
 #include "common/json.h"
 

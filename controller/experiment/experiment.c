@@ -138,7 +138,7 @@ static struct json_value *parse_text(struct experiment_reader *r, const char *te
 static void finish(struct experiment_reader *r, struct experiment *e)
 {
     char text[2 * READER_TEXT_BYTES];
-    e->resolved_json = experiment_write(e);
+    e->resolved_json = keys_write(&keys_experiment, e);
     size_t len = strlen(e->resolved_json);
     if (len == 0 || len > LIMIT_RESOLVED_BYTES) {
         snprintf(text, sizeof text,

@@ -101,7 +101,7 @@ void keys_init(const struct keys *t, void *object);
 bool keys_read(struct experiment_reader *r, const struct keys *t, const struct json_value *v, void *object);
 /* The resolved text: every default written out, in the order of the rows. Read again it gives the same
  * experiment and the same text. "" when it is far too long. The caller frees it. */
-char *experiment_write(const struct experiment *e);
+char *keys_write(const struct keys *t, const void *object);
 void keys_fini(const struct keys *t, void *object);
 
 /* ---- rows ------------------------------------------------------------------------------------------- */

@@ -174,13 +174,13 @@ static void write_object(struct json_writer *w, const char *name, const struct k
     json_write_close(w);
 }
 
-char *experiment_write(const struct experiment *e)
+char *keys_write(const struct keys *t, const void *object)
 {
     struct buf b;
     struct json_writer w;
     buf_init(&b, WRITE_BYTES_MAX);
     json_write_init(&w, &b, 2);
-    write_object(&w, NULL, &keys_experiment, e);
+    write_object(&w, NULL, t, object);
     if (json_write_end(&w) != ERR_OK || buf_append_text(&b, "\n") != ERR_OK)
         buf_clear(&b);
     return buf_take(&b);
