@@ -266,16 +266,8 @@ enum err files_collect(const struct experiment *e, struct msg_files *out, struct
     }
     mem_free_strings(&c.paths, &c.count);
     if (err != ERR_OK)
-        files_fini(&files);
+        msg_files_fini(&files);
     else
         *out = files;
     return err;
-}
-
-void files_fini(struct msg_files *files)
-{
-    for (size_t i = 0; i < files->count; i++)
-        free(files->items[i].path);
-    free(files->items);
-    *files = (struct msg_files){0};
 }

@@ -10,13 +10,13 @@
 #include "controller/experiment/experiment.h"
 
 /*
- * Sorted by path, each once. `out` is empty when the experiment names no files. ERR_NOT_FOUND: a glob matches
- * nothing. ERR_DENIED: a link leads out of the directory. ERR_TOO_BIG: over LIMIT_FILES or LIMIT_FILE_BYTES.
+ * Sorted by path, each once, for msg_files_fini. `out` is empty when the experiment names no files.
+ * ERR_NOT_FOUND: a glob matches nothing. ERR_DENIED: a link leads out of the directory. ERR_TOO_BIG: over
+ * LIMIT_FILES or LIMIT_FILE_BYTES.
  */
 NODISCARD enum err files_collect(const struct experiment *e, struct msg_files *out, struct err_detail *d);
 /* The same rules for one glob, without reading any file. ERR_NOT_FOUND: it matches nothing. */
 NODISCARD enum err files_match(const char *base_dir, const char *glob, struct err_detail *d);
-void files_fini(struct msg_files *files);
 
 /* Opens a collected file for reading, by the same rules. The caller closes `fd`. Its contents may have
  * changed since: who takes them checks the hash. */

@@ -18,9 +18,7 @@ void job_spec_free(struct job_spec *s)
 {
     if (s == NULL)
         return;
-    for (size_t i = 0; i < s->files.count; i++)
-        free(s->files.items[i].path);
-    free(s->files.items);
+    msg_files_fini(&s->files);
     design_free(s->design);
     experiment_free(s->experiment);
     free(s->base_dir);

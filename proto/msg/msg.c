@@ -16,54 +16,24 @@ void msg_fini(struct msg *m)
     memset(m, 0, sizeof *m);
 }
 
-void msg_command_fini(struct msg_command *c)
-{
-    schema_fini(&schema_command, c);
-    memset(c, 0, sizeof *c);
-}
-
-void msg_event_fini(struct msg_event *e)
-{
-    schema_fini(&schema_event, e);
-    memset(e, 0, sizeof *e);
-}
-
-void msg_loaded_fini(struct msg_loaded *l)
-{
-    schema_fini(&schema_loaded, l);
-    memset(l, 0, sizeof *l);
-}
-
-void msg_loaded_copy(struct msg_loaded *to, const struct msg_loaded *from)
-{
-    schema_copy(&schema_loaded, to, from);
-}
-
-void msg_host_fini(struct msg_host *h)
-{
-    schema_fini(&schema_host, h);
-    memset(h, 0, sizeof *h);
-}
-
-void msg_host_copy(struct msg_host *to, const struct msg_host *from)
-{
-    schema_copy(&schema_host, to, from);
-}
-
-void msg_command_copy(struct msg_command *to, const struct msg_command *from)
-{
-    schema_copy(&schema_command, to, from);
-}
-
-void msg_event_copy(struct msg_event *to, const struct msg_event *from)
-{
-    schema_copy(&schema_event, to, from);
-}
-
 void msg_copy(struct msg *to, const struct msg *from)
 {
     schema_copy(&schema_frame, to, from);
 }
+
+#define X(name)                                                                                              \
+    void msg_##name##_fini(struct msg_##name *m)                                                             \
+    {                                                                                                        \
+        schema_fini(&schema_##name, m);                                                                      \
+        memset(m, 0, sizeof *m);                                                                             \
+    }                                                                                                        \
+                                                                                                             \
+    void msg_##name##_copy(struct msg_##name *to, const struct msg_##name *from)                             \
+    {                                                                                                        \
+        schema_copy(&schema_##name, to, from);                                                               \
+    }
+MSG_OWNER_LIST(X)
+#undef X
 
 const char *msg_text(const char *s)
 {

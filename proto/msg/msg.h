@@ -573,14 +573,19 @@ struct msg {
 void msg_init(struct msg *m, enum msg_kind kind); /* zeroed: every pointer NULL, read as "" or empty */
 void msg_fini(struct msg *m);
 void msg_copy(struct msg *to, const struct msg *from);
-void msg_command_fini(struct msg_command *c);
-void msg_event_fini(struct msg_event *e);
-void msg_loaded_fini(struct msg_loaded *l);
-void msg_loaded_copy(struct msg_loaded *to, const struct msg_loaded *from);
-void msg_host_fini(struct msg_host *h);
-void msg_host_copy(struct msg_host *to, const struct msg_host *from);
-void msg_command_copy(struct msg_command *to, const struct msg_command *from);
-void msg_event_copy(struct msg_event *to, const struct msg_event *from);
+
+/* The same for what also stands alone: msg_host_fini, msg_host_copy and so on. */
+#define MSG_OWNER_LIST(X)                                                                                    \
+    X(command)                                                                                               \
+    X(event)                                                                                                 \
+    X(loaded)                                                                                                \
+    X(host)                                                                                                  \
+    X(files)
+#define X(name)                                                                                              \
+    void msg_##name##_fini(struct msg_##name *m);                                                            \
+    void msg_##name##_copy(struct msg_##name *to, const struct msg_##name *from);
+MSG_OWNER_LIST(X)
+#undef X
 
 /* Never NULL: "" for a NULL string of a message. */
 const char *msg_text(const char *s);

@@ -60,7 +60,7 @@ static enum err collect(const char *globs, struct buf *paths, struct err_detail 
     enum err err = files_collect(&e, &files, d);
     for (size_t i = 0; i < files.count; i++)
         assert_int_equal(buf_printf(paths, "%s%s", i > 0 ? " " : "", files.items[i].path), ERR_OK);
-    files_fini(&files);
+    msg_files_fini(&files);
     free(copy);
     return err;
 }
@@ -142,7 +142,7 @@ static void test_contents(void **state)
     assert_int_equal(read(fd, text, 2), 1);
     assert_int_equal(text[0], '1');
     close(fd);
-    files_fini(&files);
+    msg_files_fini(&files);
 }
 
 static void test_links(void **state)
