@@ -229,39 +229,12 @@ static enum err resume(struct operator_work *w, struct store *store, struct err_
 
 /* ---- ASK ------------------------------------------------------------------------------------------ */
 
-/* "" means the newest job. */
-static enum err pick_job(struct operator_work *w, struct store *store, char **id, struct err_detail *d)
-{
-    struct store_job *jobs = NULL;
-    size_t count = 0;
-    const char *asked = msg_text(w->question.u.ask.job);
-    if (asked[0] != '\0') {
-        *id = mem_strdup(asked);
-        return ERR_OK;
-    }
-    enum err e = store_list_jobs(store, &jobs, &count, d);
-    if (e != ERR_OK)
-        return e;
-    if (count > 0)
-        *id = mem_strdup(jobs[0].id);
-    else
-        e = err_set(d, ERR_NOT_FOUND, "there is no job yet");
-    for (size_t i = 0; i < count; i++)
-        store_job_fini(&jobs[i]);
-    free(jobs);
-    return e;
-}
-
 static enum err write_report(struct operator_work *w, struct store *store, struct buf *out,
                              struct err_detail *d)
 {
     const struct msg_ask *m = &w->question.u.ask;
     struct report *report = NULL;
-    char *id = NULL;
-    enum err e = pick_job(w, store, &id, d);
-    if (e == ERR_OK)
-        e = report_build(store, id, &report, d);
-    free(id);
+    enum err e = report_build(store, msg_text(m->job), &report, d);
     if (e != ERR_OK)
         return e;
     unsigned width = m->number >= 80 && m->number <= 1000 ? (unsigned)m->number : 80;
