@@ -52,7 +52,7 @@ static void print_version(void)
 
 static const struct args_option top_options[] = {
     {ARGS_HELP_ROW},
-    {0, "version", NULL, "its version and those of its libraries", ARGS_PRINT, .print = print_version}};
+    {"", "version", NULL, "its version and those of its libraries", ARGS_PRINT, .print = print_version}};
 
 static const struct args_table top_table = {
     ARGS_ROWS(top_options),
@@ -75,39 +75,39 @@ static const struct args_table top_table = {
 };
 
 static const struct args_option run_options[] = {
-    {0, "controller", "ADDRESS",
+    {"", "controller", "ADDRESS",
      "where the controller listens: HOST[:PORT] (TLS, port " ADDRESS_PORT
      "), or the path of its socket on this "
      "machine. Default: the one enrolled at",
      ARGS_OTHER, .take = take_controller},
-    {0, "name", "NAME",
+    {"", "name", "NAME",
      "over a socket: what this agent is called (default: the host's name). Over TLS it is called what its "
      "certificate says",
      ARGS_OTHER, .take = take_name},
-    {0, "label", "KEY=VALUE",
+    {"", "label", "KEY=VALUE",
      "describes this machine, for experiments to choose it by: pool=sut, hardware=i7-13700k. May be repeated",
      ARGS_TEXTS, AT(labels), .max = ARGS_TEXTS_MAX},
-    {0, "address", "ADDR",
+    {"", "address", "ADDR",
      "where other machines reach servers on this one (default: the address this agent dials from)",
      ARGS_OTHER, .take = take_address},
-    {0, "identity", "DIR", "where key and certificate are (made by enroll)", ARGS_TEXT, AT(identity),
+    {"", "identity", "DIR", "where key and certificate are (made by enroll)", ARGS_TEXT, AT(identity),
      PATH_LIMITS},
-    {0, "state", "DIR", "where workspaces, logs and unsent results are kept", ARGS_TEXT, AT(state),
+    {"", "state", "DIR", "where workspaces, logs and unsent results are kept", ARGS_TEXT, AT(state),
      PATH_LIMITS},
-    {0, "load-program", "FILE", "the built-in generator (default: splitbench-load beside this program)",
+    {"", "load-program", "FILE", "the built-in generator (default: splitbench-load beside this program)",
      ARGS_TEXT, AT(load)},
-    {0, "leash", NULL,
+    {"", "leash", NULL,
      "end, and everything started with it, when standard input ends: for programs that start an agent and "
      "must "
      "not leave it behind",
      ARGS_SWITCH, AT(leash)},
-    {'v', "verbose", NULL, "log what is done, not only what changes", ARGS_SWITCH, AT(verbose)},
+    {"v", "verbose", NULL, "log what is done, not only what changes", ARGS_SWITCH, AT(verbose)},
     {ARGS_HELP_ROW}};
 
 static const struct args_option enroll_options[] = {
-    {0, "name", "NAME", "what this agent is called (default: the host's name)", ARGS_OTHER,
+    {"", "name", "NAME", "what this agent is called (default: the host's name)", ARGS_OTHER,
      .take = take_name},
-    {0, "identity", "DIR", "where key and certificate are put", ARGS_TEXT, AT(identity), PATH_LIMITS},
+    {"", "identity", "DIR", "where key and certificate are put", ARGS_TEXT, AT(identity), PATH_LIMITS},
     {ARGS_HELP_ROW}};
 
 /* In the order of their names in invocation_parse. */

@@ -26,9 +26,9 @@ static void make_tables(const struct args_table *t, struct getopt_tables *out)
         out->longs[i] = (struct option){.name = o->name,
                                         .has_arg = o->value != NULL ? required_argument : no_argument,
                                         .val = FIRST_LONG_ID + (int)i};
-        if (o->letter == 0)
+        if (o->letter[0] == '\0')
             continue;
-        out->shorts[n++] = o->letter;
+        out->shorts[n++] = o->letter[0];
         if (o->value != NULL)
             out->shorts[n++] = ':';
     }
@@ -38,7 +38,7 @@ static void make_tables(const struct args_table *t, struct getopt_tables *out)
 static const struct args_option *row_of(const struct args_table *t, int id)
 {
     size_t i = id >= FIRST_LONG_ID ? (size_t)(id - FIRST_LONG_ID) : 0;
-    while (id < FIRST_LONG_ID && t->options[i].letter != id)
+    while (id < FIRST_LONG_ID && t->options[i].letter[0] != id)
         i++;
     return &t->options[i];
 }
@@ -217,10 +217,10 @@ static void print_option(const struct args_option *o)
 {
     char left[NAME_BYTES];
     char more[HELP_WIDTH];
-    char letter[] = "-x, ";
-    letter[1] = o->letter;
-    snprintf(left, sizeof left, "%s--%s%s%s", o->letter != 0 ? letter : "    ", o->name,
-             o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
+    bool has_letter = o->letter[0] != '\0';
+    snprintf(left, sizeof left, "%s%s%s--%s%s%s", has_letter ? "-" : "  ", o->letter,
+             has_letter ? ", " : "  ", o->name, o->value != NULL ? " " : "",
+             o->value != NULL ? o->value : "");
     printf("  %-*s", HELP_COLUMN, left);
     if (strlen(left) > HELP_COLUMN)
         printf("\n  %*s", HELP_COLUMN, "");
@@ -248,7 +248,7 @@ static void set_defaults(const struct args_table *t, void *into)
 {
     for (size_t i = 0; i < t->option_count; i++)
         if (t->options[i].otherwise != NULL)
-            must(take_value(&t->options[i], t->options[i].otherwise, into, NULL) == ERR_OK);
+            must(into != NULL && take_value(&t->options[i], t->options[i].otherwise, into, NULL) == ERR_OK);
 }
 
 static enum args_result take_option(const struct args_table *t, const struct args_option *o, void *into,
@@ -262,6 +262,7 @@ static enum args_result take_option(const struct args_table *t, const struct arg
         o->print();
         return ARGS_DONE;
     }
+    must(into != NULL); /* for args_pick, rows only print */
     if (o->given != 0)
         *((bool *)into + o->given) = true;
     return take_value(o, optarg, into, d) == ERR_OK ? ARGS_GO : ARGS_BAD;

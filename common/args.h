@@ -31,7 +31,7 @@ struct args_texts {
 };
 
 struct args_option {
-    char letter;         /* 0: it has no short form */
+    const char *letter;  /* "": it has no short form */
     const char *name;    /* without dashes */
     const char *value;   /* placeholder of its value ("N", "FILE"); NULL: it takes none */
     const char *help;    /* the words and the default are added to it */
@@ -48,7 +48,7 @@ struct args_option {
 };
 
 /* What stands in the row that every table has. */
-#define ARGS_HELP_ROW 'h', "help", NULL, "this text", .kind = ARGS_HELP
+#define ARGS_HELP_ROW "h", "help", NULL, "this text", .kind = ARGS_HELP
 
 #define ARGS_ROWS(rows) .options = (rows), .option_count = ARRAY_LEN(rows)
 

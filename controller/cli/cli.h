@@ -37,16 +37,16 @@ struct cli_flags {
 /* What stands in the rows that several subcommands have. */
 #define CLI_AT(field) .at = offsetof(struct cli_flags, field)
 #define CLI_CONTROLLER                                                                                       \
-    'C', "controller", "ADDRESS",                                                                            \
+    "C", "controller", "ADDRESS",                                                                            \
         "the controller: tls+tcp://HOST:7411 or ipc:///PATH (default: $SPLITBENCH_CONTROLLER, or this "      \
         "machine's)",                                                                                        \
         ARGS_TEXT, CLI_AT(place.controller)
-#define CLI_IDENTITY(help) 'I', "identity", "DIR", help, ARGS_TEXT, CLI_AT(place.identity)
-#define CLI_STATE(help)    'S', "state", "DIR", help, ARGS_TEXT, CLI_AT(place.state)
-#define CLI_LOCAL(help)    0, "local", NULL, help, ARGS_SWITCH, CLI_AT(local)
-#define CLI_JSON(help)     0, "json", NULL, help, ARGS_SWITCH, CLI_AT(json)
-#define CLI_QUIET          'q', "quiet", NULL, "no progress, only the result", ARGS_SWITCH, CLI_AT(quiet)
-#define CLI_DETACH         0, "detach", NULL, "print the job's id and leave", ARGS_SWITCH, CLI_AT(detach)
+#define CLI_IDENTITY(help) "I", "identity", "DIR", help, ARGS_TEXT, CLI_AT(place.identity)
+#define CLI_STATE(help)    "S", "state", "DIR", help, ARGS_TEXT, CLI_AT(place.state)
+#define CLI_LOCAL(help)    "", "local", NULL, help, ARGS_SWITCH, CLI_AT(local)
+#define CLI_JSON(help)     "", "json", NULL, help, ARGS_SWITCH, CLI_AT(json)
+#define CLI_QUIET          "q", "quiet", NULL, "no progress, only the result", ARGS_SWITCH, CLI_AT(quiet)
+#define CLI_DETACH         "", "detach", NULL, "print the job's id and leave", ARGS_SWITCH, CLI_AT(detach)
 
 /* The rows of whoever asks a controller. */
 #define CLI_PLACE_ROWS                                                                                       \

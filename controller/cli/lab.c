@@ -78,14 +78,14 @@ static enum err run_controller(const struct cli_flags *f, int *exit_code, struct
 
 static const struct args_option controller_options[] = {
     {CLI_STATE("results, files and the lab's certificates (default: see splitbench help)")},
-    {0, "listen", "ADDRESS",
+    {"", "listen", "ADDRESS",
      "listen here too, like tls+tcp://0.0.0.0:7411; may be repeated (ipc://STATE/controller.sock is always "
      "there)",
      ARGS_TEXTS, CLI_AT(listen), .max = CLI_LISTEN_MAX},
-    {0, "lease", "DURATION", "how long a silent host keeps its job", ARGS_TIME, CLI_AT(lease_ns),
+    {"", "lease", "DURATION", "how long a silent host keeps its job", ARGS_TIME, CLI_AT(lease_ns),
      .min = DAEMON_LEASE_MIN_NS, .max = DAEMON_LEASE_MAX_NS, .otherwise = "10s"},
-    {0, "leash", NULL, "end when standard input ends", ARGS_SWITCH, CLI_AT(leash)},
-    {0, "verbose", NULL, "log more", ARGS_SWITCH, CLI_AT(verbose)},
+    {"", "leash", NULL, "end when standard input ends", ARGS_SWITCH, CLI_AT(leash)},
+    {"", "verbose", NULL, "log more", ARGS_SWITCH, CLI_AT(verbose)},
     {ARGS_HELP_ROW},
 };
 const struct cli_command cli_controller = {
@@ -115,7 +115,7 @@ static enum err run_token(const struct cli_flags *f, int *exit_code, struct err_
 
 static const struct args_option token_options[] = {
     CLI_PLACE_ROWS,
-    {0, "expires", "DURATION", "how long it can be used", ARGS_TIME, CLI_AT(expires_ns), .min = 1,
+    {"", "expires", "DURATION", "how long it can be used", ARGS_TIME, CLI_AT(expires_ns), .min = 1,
      .otherwise = "1h"},
     {ARGS_HELP_ROW},
 };
@@ -183,7 +183,7 @@ static enum err run_enroll(const struct cli_flags *f, int *exit_code, struct err
 
 static const struct args_option enroll_options[] = {
     {CLI_IDENTITY("where certificate and key go (default: see splitbench help)")},
-    {0, "name", "NAME", "whose certificate it is (default: your login name)", ARGS_TEXT, CLI_AT(name)},
+    {"", "name", "NAME", "whose certificate it is (default: your login name)", ARGS_TEXT, CLI_AT(name)},
     {ARGS_HELP_ROW},
 };
 const struct cli_command cli_enroll = {

@@ -39,8 +39,8 @@ static void print_version(void)
 }
 
 static const struct args_option top_options[] = {
-    {'h', "help", NULL, "this text", ARGS_PRINT, .print = print_usage},
-    {0, "version", NULL, "its version and those of its libraries", ARGS_PRINT, .print = print_version},
+    {"h", "help", NULL, "this text", ARGS_PRINT, .print = print_usage},
+    {"", "version", NULL, "its version and those of its libraries", ARGS_PRINT, .print = print_version},
 };
 static const struct args_table top = {ARGS_ROWS(top_options), .operands_min = 1, .operands_max = 1,
                                       .operands = "a command: run, plan, report, ...; see splitbench help"};

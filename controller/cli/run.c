@@ -117,7 +117,7 @@ static enum err plan(const struct cli_flags *f, int *exit_code, struct err_detai
 /* ---- what they are called and take ---- */
 
 #define SET                                                                                                  \
-    0, "set", "PATH=VALUE", "change a value of the file for this run: --set design.rounds=3", ARGS_TEXTS,    \
+    "", "set", "PATH=VALUE", "change a value of the file for this run: --set design.rounds=3", ARGS_TEXTS,   \
         CLI_AT(sets), .max = ARGS_TEXTS_MAX
 #define ONE_FILE "one experiment file, like docs/examples/nginx-lighttpd.json"
 

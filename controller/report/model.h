@@ -72,8 +72,8 @@ struct report {
 /* A group is what is compared: the cells of one workload and number of connections, one for each target. In
  * the order of the experiment file. */
 size_t report_group_count(const struct report *r);
-/* Its cells, the best first (standings_order); `out` holds target_count. */
-void report_order_group(const struct report *r, size_t group, const struct report_cell **out);
+/* The indices of its cells, the best first (standings_order); `out` holds target_count. */
+void report_order_group(const struct report *r, size_t group, size_t *out);
 
 /* The target run with this id, or NULL. */
 const struct store_read_run *report_run(const struct report *r, int64_t id);

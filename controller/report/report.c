@@ -196,6 +196,7 @@ static void build_cell(struct report *r, size_t index)
 /* Cells are ordered by target first: those of a group stand one such step apart. */
 size_t report_group_count(const struct report *r)
 {
+    must(r->experiment->target_count > 0);
     return r->design->cell_count / r->experiment->target_count;
 }
 
@@ -205,16 +206,14 @@ static void read_group(const struct report *r, size_t group, struct stats_summar
         rates[t] = r->cells[t * report_group_count(r) + group].rate;
 }
 
-void report_order_group(const struct report *r, size_t group, const struct report_cell **out)
+void report_order_group(const struct report *r, size_t group, size_t *out)
 {
     size_t count = r->experiment->target_count;
     struct stats_summary *rates = mem_zalloc(count, sizeof *rates);
-    size_t *order = mem_zalloc(count, sizeof *order);
     read_group(r, group, rates);
-    standings_order(rates, count, order);
+    standings_order(rates, count, out);
     for (size_t i = 0; i < count; i++)
-        out[i] = &r->cells[order[i] * report_group_count(r) + group];
-    free(order);
+        out[i] = out[i] * report_group_count(r) + group;
     free(rates);
 }
 

@@ -113,7 +113,7 @@ static void put_title(struct page *p, const struct experiment_workload *w, uint3
     free(name);
 }
 
-static void put_table(struct page *p, const struct report *r, const struct report_cell *const *group)
+static void put_table(struct page *p, const struct report *r, const size_t *group)
 {
     struct table t;
     table_init(&t, columns, ARRAY_LEN(columns));
@@ -121,10 +121,11 @@ static void put_table(struct page *p, const struct report *r, const struct repor
     t.group_titles[2] = "latency";
     t.group_titles[3] = "cost in cores";
     for (size_t i = 0; i < r->experiment->target_count; i++) {
-        table_add_row(&t, r->experiment->targets[group[i]->design->target].name);
-        set_rate(&t, group[i]);
-        set_latency(&t, group[i]);
-        set_cost(&t, group[i]);
+        const struct report_cell *c = &r->cells[group[i]];
+        table_add_row(&t, r->experiment->targets[c->design->target].name);
+        set_rate(&t, c);
+        set_latency(&t, c);
+        set_cost(&t, c);
     }
     table_write(&t, p);
     table_fini(&t);
@@ -132,11 +133,12 @@ static void put_table(struct page *p, const struct report *r, const struct repor
 
 void text_put_groups(struct page *p, const struct report *r)
 {
-    const struct report_cell **group = mem_zalloc(r->experiment->target_count, sizeof *group);
+    size_t *group = mem_zalloc(r->experiment->target_count, sizeof *group);
     for (size_t i = 0; i < report_group_count(r); i++) {
         report_order_group(r, i, group);
-        put_title(p, &r->experiment->workloads[group[0]->design->workload], group[0]->design->connections);
-        if (group[0]->rate.n != 0)
+        const struct report_cell *best = &r->cells[group[0]];
+        put_title(p, &r->experiment->workloads[best->design->workload], best->design->connections);
+        if (best->rate.n != 0)
             put_table(p, r, group);
         else
             page_say(p, "", 4, "%s", text_is_over(r) ? "no number" : "no number yet");

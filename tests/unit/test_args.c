@@ -40,19 +40,19 @@ static void print_version(void)
 
 #define AT(field) .at = offsetof(struct filled, field)
 static const struct args_option rows[] = {
-    {'c', "connections", "N", "how many", ARGS_NUMBER32, AT(connections), .min = 1, .max = 100,
+    {"c", "connections", "N", "how many", ARGS_NUMBER32, AT(connections), .min = 1, .max = 100,
      .otherwise = "7"},
-    {0, "seed", "N", "any", ARGS_NUMBER, AT(seed)},
-    {0, "warmup", "TIME", "not measured", ARGS_TIME, AT(warmup_ns),
+    {"", "seed", "N", "any", ARGS_NUMBER, AT(seed)},
+    {"", "warmup", "TIME", "not measured", ARGS_TIME, AT(warmup_ns),
      .given = offsetof(struct filled, has_warmup), .min = 1, .otherwise = "10ms"},
-    {0, "lease", "TIME", "between", ARGS_TIME, AT(lease_ns), .min = NS_PER_S, .max = 600 * NS_PER_S},
-    {0, "json", NULL, "for scripts", ARGS_SWITCH, AT(json)},
-    {'f', "file", "FILE", "a name", ARGS_TEXT, AT(file), .min = 1, .max = 4},
-    {'l', "label", "K=V", "may be repeated", ARGS_TEXTS, AT(labels), .max = 3},
-    {0, "form", "FORM", "of the result:", ARGS_WORD, AT(form), .words = {"text", "json", "csv"},
+    {"", "lease", "TIME", "between", ARGS_TIME, AT(lease_ns), .min = NS_PER_S, .max = 600 * NS_PER_S},
+    {"", "json", NULL, "for scripts", ARGS_SWITCH, AT(json)},
+    {"f", "file", "FILE", "a name", ARGS_TEXT, AT(file), .min = 1, .max = 4},
+    {"l", "label", "K=V", "may be repeated", ARGS_TEXTS, AT(labels), .max = 3},
+    {"", "form", "FORM", "of the result:", ARGS_WORD, AT(form), .words = {"text", "json", "csv"},
      .otherwise = "json"},
-    {'x', "letter", "X", "its own", ARGS_OTHER, .take = take_letter},
-    {0, "version", NULL, "printed", ARGS_PRINT, .print = print_version},
+    {"x", "letter", "X", "its own", ARGS_OTHER, .take = take_letter},
+    {"", "version", NULL, "printed", ARGS_PRINT, .print = print_version},
 };
 static const struct args_table table = {ARGS_ROWS(rows), .command = "test", .operands_max = 3,
                                         .operands = "some words"};
@@ -195,7 +195,7 @@ static void test_commands(void **state)
     (void)state;
     static const char *const names[] = {"run", "enroll"};
     static const struct args_option top_rows[] = {
-        {0, "version", NULL, "printed", ARGS_PRINT, .print = print_version}};
+        {"", "version", NULL, "printed", ARGS_PRINT, .print = print_version}};
     static const struct args_table top = {ARGS_ROWS(top_rows), .operands_min = 1, .operands_max = 1,
                                           .operands = "a command"};
     static const struct {
