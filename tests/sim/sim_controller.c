@@ -571,6 +571,27 @@ static void run_files(void)
     sim_end(&s);
 }
 
+/* What is shown while a window runs is the rate between the last two ticks. */
+static void run_live(void)
+{
+    struct sim s;
+    struct channel_view view = {0};
+    sim_start(&s, 1);
+    add_job_of(
+        &s, "j",
+        "{ \"name\": \"live\", \"targets\": [ { \"name\": \"a\", \"start\": [\"a\"], \"port\": 8001 } ],"
+        "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": 1,"
+        "                    \"duration\": \"500ms\" } ] }");
+    while (view.ok_per_s != FAKE_OK_PER_S) {
+        (void)uv_run(&s.loop, UV_RUN_ONCE);
+        if (!job_table_view(s.jobs, "j", &view))
+            fail(&s, "the live rate", "was never shown");
+    }
+    expect_ended(&s, "j", STORE_JOB_DONE, "");
+    run_until_free(&s);
+    sim_end(&s);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
@@ -584,6 +605,7 @@ int main(int argc, char **argv)
         run_full_disk();
         run_turns();
         run_files();
+        run_live();
         run_gaps("round");
         run_gaps("window");
     }

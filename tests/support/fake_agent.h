@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #define FAKE_AGENTS_MAX 8u
+#define FAKE_OK_PER_S   1000u /* what a load says of itself while it runs */
 
 /* Chances are per thousand, tried each time the thing could happen. */
 struct fake_faults {

@@ -12,10 +12,16 @@ static void emit_done(struct fake_agent *a, uint64_t answers, enum err code, con
     fake_emit(a, &e, answers, MSG_EVENT_DONE);
 }
 
+static void emit_progress_at(struct fake_agent *a, uint64_t number, enum msg_progress_kind kind,
+                             uint64_t at_ns, uint64_t ok)
+{
+    struct msg_event e = {.u.progress = {.kind = kind, .at_ns = at_ns, .ok = ok}};
+    fake_emit(a, &e, number, MSG_EVENT_PROGRESS);
+}
+
 static void emit_progress(struct fake_agent *a, uint64_t number, enum msg_progress_kind kind)
 {
-    struct msg_event e = {.u.progress = {.kind = kind, .at_ns = clock_now_ns(), .ok = 10}};
-    fake_emit(a, &e, number, MSG_EVENT_PROGRESS);
+    emit_progress_at(a, number, kind, clock_now_ns(), 10);
 }
 
 static void end_load(struct fake_agent *a, uint64_t number, void *data)
@@ -55,7 +61,11 @@ static void start_window(struct fake_agent *a, uint64_t number, void *data)
     const struct msg_load *l = data;
     if (a->load != number)
         return;
-    emit_progress(a, number, MSG_PROGRESS_WINDOW_START);
+    /* Its clock runs ahead: 500 a second for 100 ms, then FAKE_OK_PER_S for as long. */
+    uint64_t now = clock_now_ns();
+    emit_progress_at(a, number, MSG_PROGRESS_WINDOW_START, now, 0);
+    emit_progress_at(a, number, MSG_PROGRESS_TICK, now + 100 * NS_PER_MS, 50);
+    emit_progress_at(a, number, MSG_PROGRESS_TICK, now + 200 * NS_PER_MS, 50 + FAKE_OK_PER_S / 10);
     fake_later_add(a, l->duration_ns / NS_PER_MS, end_load, number, mem_dup(l, sizeof(*l)));
 }
 
