@@ -187,7 +187,10 @@ static void the_verdict_names_what_was_the_limit(void **unused)
     hist_record(latency, 5 * NS_PER_MS);
     hist_record(lag, NS_PER_MS / 2);
     assert_int_equal(audit_judge(0.5, lag, latency).limit, LIMIT_NONE);
+    hist_record(lag, AUDIT_LAG_NS_MAX); /* at the limit is not beyond it */
+    assert_int_equal(audit_judge(0.5, lag, latency).limit, LIMIT_NONE);
     assert_int_equal(audit_judge(0.95, lag, latency).limit, LIMIT_CPU);
+    assert_int_equal(audit_judge(AUDIT_CPU_SHARE_MAX, lag, latency).limit, LIMIT_NONE);
     hist_record(lag, 3 * NS_PER_MS);
     assert_int_equal(audit_judge(0.5, lag, latency).limit, LIMIT_LAG);
     assert_int_equal(audit_judge(0.5, NULL, latency).limit, LIMIT_NONE);
