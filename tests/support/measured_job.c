@@ -165,7 +165,7 @@ void measured_add_attempt(struct measured *m, struct measured_attempt a)
         .generator_cpu_s = 1,
         .generator_cpu_cores = 0.5,
         .foreign_cpu_cores_server = a.busy_cores > 0 ? a.busy_cores : 0.02 * (a.round + 1),
-        .foreign_cpu_cores_load = -1,
+        .foreign_cpu_cores_load = a.load_busy_cores > 0 ? a.load_busy_cores : -1,
         .own_cpu_cores = 0.01,
     };
     assert_int_equal(store_add_attempt(m->store, "j1", &stored, NULL), ERR_OK);

@@ -23,11 +23,12 @@ struct measured {
 
 struct measured_attempt {
     uint32_t round, target, connections;
-    uint32_t attempt;    /* 0 = the first */
-    uint64_t ok;         /* in a window of 2 s */
-    uint64_t latency_ns; /* of each; 0 = 1 ms */
-    const char *gate;    /* NULL = valid */
-    double busy_cores;   /* on the server's host; 0 = next to nothing */
+    uint32_t attempt;       /* 0 = the first */
+    uint64_t ok;            /* in a window of 2 s */
+    uint64_t latency_ns;    /* of each; 0 = 1 ms */
+    const char *gate;       /* NULL = valid */
+    double busy_cores;      /* on the server's host; 0 = next to nothing */
+    double load_busy_cores; /* on the load host; 0 = not known */
 };
 
 /* For cmocka: the state is a struct measured. */

@@ -90,6 +90,32 @@ static void test_recorded_result(void **state)
     msg_event_fini(&event);
 }
 
+/* The window is all of the time that the generator ran, at most: not a nanosecond more at either end. */
+static void test_window_lies_in_the_span(void **state)
+{
+    (void)state;
+    const uint64_t start_ns = 2146664810352;
+    const uint64_t end_ns = 2146864810352;
+    const struct {
+        struct driver_span span;
+        enum err e;
+    } rows[] = {
+        {{start_ns, end_ns}, ERR_OK},
+        {{start_ns + 1, end_ns}, ERR_INVALID},
+        {{start_ns, end_ns - 1}, ERR_INVALID},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct msg_event event = {.kind = MSG_EVENT_LOADED};
+        struct err_detail d = {""};
+        assert_int_equal(
+            driver_builtin.parse(recorded_404, strlen(recorded_404), &rows[i].span, &event.u.loaded, &d),
+            rows[i].e);
+        if (rows[i].e != ERR_OK)
+            assert_non_null(strstr(d.text, "does not lie within the time the generator ran"));
+        msg_event_fini(&event);
+    }
+}
+
 static void test_histogram_is_checked_and_kept(void **state)
 {
     (void)state;
@@ -445,6 +471,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorded_result),
+        cmocka_unit_test(test_window_lies_in_the_span),
         cmocka_unit_test(test_histogram_is_checked_and_kept),
         cmocka_unit_test(test_later_figures),
         cmocka_unit_test(test_broken_results),

@@ -219,6 +219,26 @@ static void test_a_busy_host_is_told(void **state)
     report_free(r);
 }
 
+/* Of a host of its own, that is: on one machine, what is busy has been told of the server. */
+static void test_a_busy_load_host_is_told(void **state)
+{
+    static const enum store_placement placements[] = {STORE_PLACEMENT_SPLIT_CPUS,
+                                                      STORE_PLACEMENT_SPLIT_HOSTS};
+    struct measured *m = *state;
+    measured_add_job(m, 2);
+    for (uint32_t round = 0; round < 2; round++) {
+        assert_int_equal(store_set_placement(m->store, "j1", placements[round], NULL), ERR_OK);
+        measured_add_run(m, round, NGINX, NULL, NULL);
+        measured_add_attempt(
+            m, (struct measured_attempt){
+                   .round = round, .target = NGINX, .connections = 10, .ok = 10, .load_busy_cores = 30});
+        struct report *r = measured_report(m);
+        assert_int_equal(reading_warns(r, "CPUs of the load host while nginx was measured"), round == 1);
+        assert_false(reading_warns(r, "CPUs of the server host while"));
+        report_free(r);
+    }
+}
+
 static void test_lies_in_results_make_no_figure(void **state)
 {
     struct measured *m = *state;
@@ -260,6 +280,7 @@ int main(void)
         REPORT_TEST(test_unknown_libraries_are_not_others),
         REPORT_TEST(test_shared_cpus_are_told),
         REPORT_TEST(test_a_busy_host_is_told),
+        REPORT_TEST(test_a_busy_load_host_is_told),
         REPORT_TEST(test_lies_in_results_make_no_figure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
