@@ -23,7 +23,7 @@ static const struct {
     {"\xfb\xff\xbf", "+/+/", "-_-_"},
 };
 
-static void the_vectors(void **state)
+static void test_the_vectors(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
@@ -44,7 +44,7 @@ static void the_vectors(void **state)
 }
 
 /* Every byte at every place of a group; neither more is written than the header says, nor read. */
-static void every_byte_comes_back(void **state)
+static void test_every_byte_comes_back(void **state)
 {
     (void)state;
     for (size_t len = 1; len <= 7; len++)
@@ -81,7 +81,7 @@ static void expect_refused(const char *text, size_t chars)
     assert_int_equal(len, 77);
 }
 
-static void what_is_no_base64(void **state)
+static void test_what_is_no_base64(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -105,7 +105,7 @@ static void what_is_no_base64(void **state)
         }
 }
 
-static void what_is_no_base64url(void **state)
+static void test_what_is_no_base64url(void **state)
 {
     (void)state;
     static const char *const texts[] = {"Z",      "Zg==", "Zm8=", "Zm9vY", "+/+/",
@@ -118,7 +118,7 @@ static void what_is_no_base64url(void **state)
 }
 
 /* As other tools' decoders do; ours writes no such text. */
-static void spare_bits_are_not_looked_at(void **state)
+static void test_spare_bits_are_not_looked_at(void **state)
 {
     (void)state;
     uint8_t data[3];
@@ -134,11 +134,11 @@ static void spare_bits_are_not_looked_at(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_vectors),
-        cmocka_unit_test(every_byte_comes_back),
-        cmocka_unit_test(what_is_no_base64),
-        cmocka_unit_test(what_is_no_base64url),
-        cmocka_unit_test(spare_bits_are_not_looked_at),
+        cmocka_unit_test(test_the_vectors),
+        cmocka_unit_test(test_every_byte_comes_back),
+        cmocka_unit_test(test_what_is_no_base64),
+        cmocka_unit_test(test_what_is_no_base64url),
+        cmocka_unit_test(test_spare_bits_are_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

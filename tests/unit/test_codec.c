@@ -24,7 +24,7 @@ static void encode(const struct msg *m, struct buf *out)
     assert_int_equal(e, ERR_OK);
 }
 
-static void every_kind_survives(void **state)
+static void test_every_kind_survives(void **state)
 {
     (void)state;
     for (unsigned kind = 0; kind < MSG_KIND_COUNT; kind++)
@@ -62,7 +62,7 @@ static void check_rows(const struct schema *s)
         check_rows(s->kinds[i]);
 }
 
-static void every_wire_field_has_a_row(void **state)
+static void test_every_wire_field_has_a_row(void **state)
 {
     (void)state;
     check_rows(&schema_frame);
@@ -108,7 +108,7 @@ static void decode_figures(ProtobufCMessage *frame, struct figure *out)
     protobuf_c_message_free_unpacked(frame, NULL);
 }
 
-static void unknown_is_not_zero(void **state)
+static void test_unknown_is_not_zero(void **state)
 {
     (void)state;
     struct figure sent[FIGURE_LOAD_COUNT] = {{0}}, got[FIGURE_LOAD_COUNT];
@@ -123,7 +123,7 @@ static void unknown_is_not_zero(void **state)
 }
 
 /* An agent of the first release leaves zeros out, and knows none of the figures that came later. */
-static void older_agents_are_understood(void **state)
+static void test_older_agents_are_understood(void **state)
 {
     (void)state;
     struct figure sent[FIGURE_LOAD_COUNT] = {{0}}, got[FIGURE_LOAD_COUNT];
@@ -142,7 +142,7 @@ static void older_agents_are_understood(void **state)
 }
 
 /* And a controller of the first release must not take an unknown figure for zero: it refuses this number. */
-static void older_controllers_are_not_misled(void **state)
+static void test_older_controllers_are_not_misled(void **state)
 {
     (void)state;
     struct figure none[FIGURE_LOAD_COUNT] = {{0}};
@@ -153,7 +153,7 @@ static void older_controllers_are_not_misled(void **state)
 }
 
 /* What was sent once keeps its number for ever. */
-static void numbers_of_figures_stay(void **state)
+static void test_numbers_of_figures_stay(void **state)
 {
     (void)state;
     static const struct {
@@ -382,7 +382,7 @@ static void probe_msg(const struct msg *m, struct prober *p)
     buf_fini(&b);
 }
 
-static void every_limit_is_kept(void **state)
+static void test_every_limit_is_kept(void **state)
 {
     (void)state;
     struct prober p = {0};
@@ -412,7 +412,7 @@ static void every_limit_is_kept(void **state)
 /* ---- broken frames ---------------------------------------------------------------------------------------
  */
 
-static void truncated_anywhere(void **state)
+static void test_truncated_anywhere(void **state)
 {
     (void)state;
     for (unsigned kind = 0; kind < MSG_KIND_COUNT; kind++) {
@@ -432,7 +432,7 @@ static void truncated_anywhere(void **state)
     }
 }
 
-static void changed_anywhere(void **state)
+static void test_changed_anywhere(void **state)
 {
     (void)state;
     for (unsigned kind = 0; kind < MSG_KIND_COUNT; kind++) {
@@ -451,7 +451,7 @@ static void changed_anywhere(void **state)
     }
 }
 
-static void a_hidden_nul_is_refused(void **state)
+static void test_a_hidden_nul_is_refused(void **state)
 {
     (void)state;
     struct msg m, back;
@@ -471,7 +471,7 @@ static void a_hidden_nul_is_refused(void **state)
     msg_fini(&m);
 }
 
-static void other_versions(void **state)
+static void test_other_versions(void **state)
 {
     (void)state;
     struct msg m, back;
@@ -507,7 +507,7 @@ static void other_versions(void **state)
     msg_fini(&m);
 }
 
-static void the_frame_has_a_cap(void **state)
+static void test_the_frame_has_a_cap(void **state)
 {
     (void)state;
     struct msg m, back;
@@ -538,7 +538,7 @@ static void the_frame_has_a_cap(void **state)
 }
 
 /* Two bytes of wire for an empty label: a frame of them would take dozens of megabytes. */
-static void unpacking_has_a_budget(void **state)
+static void test_unpacking_has_a_budget(void **state)
 {
     (void)state;
     struct err_detail d;
@@ -566,7 +566,7 @@ static void unpacking_has_a_budget(void **state)
     free(items);
 }
 
-static void garbage_is_refused(void **state)
+static void test_garbage_is_refused(void **state)
 {
     (void)state;
     struct msg back;
@@ -587,7 +587,7 @@ static void garbage_is_refused(void **state)
 /* ---- what is sent ----------------------------------------------------------------------------------------
  */
 
-static void foreign_text_is_cleaned(void **state)
+static void test_foreign_text_is_cleaned(void **state)
 {
     (void)state;
     struct msg m, back;
@@ -612,7 +612,7 @@ static void foreign_text_is_cleaned(void **state)
     msg_fini(&m);
 }
 
-static void own_mistakes_are_named(void **state)
+static void test_own_mistakes_are_named(void **state)
 {
     (void)state;
     struct msg m;
@@ -635,7 +635,7 @@ static void own_mistakes_are_named(void **state)
 }
 
 /* Who fills a frame up to its cap leaves this for what stands around the items. */
-static void the_envelope_has_a_cap(void **state)
+static void test_the_envelope_has_a_cap(void **state)
 {
     (void)state;
     struct msg m;
@@ -651,23 +651,23 @@ static void the_envelope_has_a_cap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_survives),
-        cmocka_unit_test(every_wire_field_has_a_row),
-        cmocka_unit_test(every_limit_is_kept),
-        cmocka_unit_test(truncated_anywhere),
-        cmocka_unit_test(changed_anywhere),
-        cmocka_unit_test(a_hidden_nul_is_refused),
-        cmocka_unit_test(other_versions),
-        cmocka_unit_test(the_frame_has_a_cap),
-        cmocka_unit_test(unpacking_has_a_budget),
-        cmocka_unit_test(garbage_is_refused),
-        cmocka_unit_test(foreign_text_is_cleaned),
-        cmocka_unit_test(own_mistakes_are_named),
-        cmocka_unit_test(the_envelope_has_a_cap),
-        cmocka_unit_test(unknown_is_not_zero),
-        cmocka_unit_test(older_agents_are_understood),
-        cmocka_unit_test(older_controllers_are_not_misled),
-        cmocka_unit_test(numbers_of_figures_stay),
+        cmocka_unit_test(test_every_kind_survives),
+        cmocka_unit_test(test_every_wire_field_has_a_row),
+        cmocka_unit_test(test_every_limit_is_kept),
+        cmocka_unit_test(test_truncated_anywhere),
+        cmocka_unit_test(test_changed_anywhere),
+        cmocka_unit_test(test_a_hidden_nul_is_refused),
+        cmocka_unit_test(test_other_versions),
+        cmocka_unit_test(test_the_frame_has_a_cap),
+        cmocka_unit_test(test_unpacking_has_a_budget),
+        cmocka_unit_test(test_garbage_is_refused),
+        cmocka_unit_test(test_foreign_text_is_cleaned),
+        cmocka_unit_test(test_own_mistakes_are_named),
+        cmocka_unit_test(test_the_envelope_has_a_cap),
+        cmocka_unit_test(test_unknown_is_not_zero),
+        cmocka_unit_test(test_older_agents_are_understood),
+        cmocka_unit_test(test_older_controllers_are_not_misled),
+        cmocka_unit_test(test_numbers_of_figures_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

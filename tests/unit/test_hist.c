@@ -15,7 +15,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-static void records_with_three_digits(void **unused)
+static void test_records_with_three_digits(void **unused)
 {
     (void)unused;
     uint64_t seed = 7;
@@ -32,7 +32,7 @@ static void records_with_three_digits(void **unused)
     }
 }
 
-static void clamps_what_is_over_an_hour(void **unused)
+static void test_clamps_what_is_over_an_hour(void **unused)
 {
     (void)unused;
     struct hist *h = hist_new();
@@ -48,7 +48,7 @@ static void clamps_what_is_over_an_hour(void **unused)
     hist_free(h);
 }
 
-static void an_empty_one_has_no_figures(void **unused)
+static void test_an_empty_one_has_no_figures(void **unused)
 {
     (void)unused;
     struct hist *h = hist_new();
@@ -65,7 +65,7 @@ static void an_empty_one_has_no_figures(void **unused)
 }
 
 /* 1 to 100,000 us: the percentiles are known, to three digits. */
-static void percentiles_of_a_ramp(void **unused)
+static void test_percentiles_of_a_ramp(void **unused)
 {
     (void)unused;
     struct hist *h = hist_new();
@@ -89,7 +89,7 @@ static void fill(struct hist *h, uint64_t seed, int count)
         hist_record(h, (next_random(&seed) >> 24) >> (next_random(&seed) % 40));
 }
 
-static void merging_equals_recording_together(void **unused)
+static void test_merging_equals_recording_together(void **unused)
 {
     (void)unused;
     struct hist *a = hist_new();
@@ -109,7 +109,7 @@ static void merging_equals_recording_together(void **unused)
     hist_free(both);
 }
 
-static void encoding_loses_nothing(void **unused)
+static void test_encoding_loses_nothing(void **unused)
 {
     (void)unused;
     struct hist *h = hist_new();
@@ -131,7 +131,7 @@ static void encoding_loses_nothing(void **unused)
 
 /* Made by the reference library's Python port (hdrhistogram 0.10.8, HdrHistogram(1, 3600000000000, 3)):
  * record_value for 1, 2, 2, 1000, 5000000 and 123456789012. */
-static void reads_what_others_write(void **unused)
+static void test_reads_what_others_write(void **unused)
 {
     (void)unused;
     static const char text[] = "HISTFAAAAC94nJNpmSzMwMDAxwABzFCaEch0M9ixgMH+A1SAieUkP9PWw4xMl18yMgEAp6AIdA==";
@@ -146,7 +146,7 @@ static void reads_what_others_write(void **unused)
     hist_free(expected);
 }
 
-static void refuses_damaged_text(void **unused)
+static void test_refuses_damaged_text(void **unused)
 {
     (void)unused;
     struct hist *h = hist_new();
@@ -178,10 +178,14 @@ static void refuses_damaged_text(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_with_three_digits),         cmocka_unit_test(clamps_what_is_over_an_hour),
-        cmocka_unit_test(an_empty_one_has_no_figures),       cmocka_unit_test(percentiles_of_a_ramp),
-        cmocka_unit_test(merging_equals_recording_together), cmocka_unit_test(encoding_loses_nothing),
-        cmocka_unit_test(reads_what_others_write),           cmocka_unit_test(refuses_damaged_text),
+        cmocka_unit_test(test_records_with_three_digits),
+        cmocka_unit_test(test_clamps_what_is_over_an_hour),
+        cmocka_unit_test(test_an_empty_one_has_no_figures),
+        cmocka_unit_test(test_percentiles_of_a_ramp),
+        cmocka_unit_test(test_merging_equals_recording_together),
+        cmocka_unit_test(test_encoding_loses_nothing),
+        cmocka_unit_test(test_reads_what_others_write),
+        cmocka_unit_test(test_refuses_damaged_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static char *issue(const struct home *h, const char *name, enum msg_role role, c
     return cert;
 }
 
-static void a_lab_is_made_once(void **state)
+static void test_a_lab_is_made_once(void **state)
 {
     (void)state;
     struct home h;
@@ -72,7 +72,7 @@ static void a_lab_is_made_once(void **state)
     home_fini(&h);
 }
 
-static void proof_of_a_key(void **state)
+static void test_proof_of_a_key(void **state)
 {
     (void)state;
     struct home h;
@@ -106,7 +106,7 @@ static void proof_of_a_key(void **state)
     home_fini(&h);
 }
 
-static void files(void **state)
+static void test_files(void **state)
 {
     (void)state;
     struct home h;
@@ -152,7 +152,7 @@ static void files(void **state)
     home_fini(&h);
 }
 
-static void tokens(void **state)
+static void test_tokens(void **state)
 {
     (void)state;
     struct home h;
@@ -186,10 +186,10 @@ static void tokens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lab_is_made_once),
-        cmocka_unit_test(proof_of_a_key),
-        cmocka_unit_test(files),
-        cmocka_unit_test(tokens),
+        cmocka_unit_test(test_a_lab_is_made_once),
+        cmocka_unit_test(test_proof_of_a_key),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void wait_answers(struct lab *lab, struct lab_client *c, int count)
     }
 }
 
-static void calls_over_ipc(void **state)
+static void test_calls_over_ipc(void **state)
 {
     (void)state;
     struct lab lab;
@@ -46,7 +46,7 @@ static void calls_over_ipc(void **state)
     lab_fini(&lab);
 }
 
-static void calls_over_tls(void **state)
+static void test_calls_over_tls(void **state)
 {
     (void)state;
     struct lab lab;
@@ -68,7 +68,7 @@ static void calls_over_tls(void **state)
     lab_fini(&lab);
 }
 
-static void a_refusal_reaches_the_caller(void **state)
+static void test_a_refusal_reaches_the_caller(void **state)
 {
     (void)state;
     struct lab lab;
@@ -92,7 +92,7 @@ static void a_refusal_reaches_the_caller(void **state)
     lab_fini(&lab);
 }
 
-static void answers_come_in_any_order(void **state)
+static void test_answers_come_in_any_order(void **state)
 {
     (void)state;
     struct lab lab;
@@ -119,7 +119,7 @@ static void answers_come_in_any_order(void **state)
     lab_fini(&lab);
 }
 
-static void a_call_times_out(void **state)
+static void test_a_call_times_out(void **state)
 {
     (void)state;
     struct lab lab;
@@ -144,7 +144,7 @@ static void a_call_times_out(void **state)
     lab_fini(&lab);
 }
 
-static void a_client_comes_back(void **state)
+static void test_a_client_comes_back(void **state)
 {
     (void)state;
     struct lab lab;
@@ -178,7 +178,7 @@ static void a_client_comes_back(void **state)
     lab_fini(&lab);
 }
 
-static void a_client_survives_its_controller(void **state)
+static void test_a_client_survives_its_controller(void **state)
 {
     (void)state;
     struct lab lab;
@@ -198,7 +198,7 @@ static void a_client_survives_its_controller(void **state)
     lab_fini(&lab);
 }
 
-static void redial_makes_a_new_connection(void **state)
+static void test_redial_makes_a_new_connection(void **state)
 {
     (void)state;
     struct lab lab;
@@ -222,7 +222,7 @@ static void redial_makes_a_new_connection(void **state)
     lab_fini(&lab);
 }
 
-static void closing_answers_open_calls(void **state)
+static void test_closing_answers_open_calls(void **state)
 {
     (void)state;
     struct lab lab;
@@ -240,7 +240,7 @@ static void closing_answers_open_calls(void **state)
     lab_fini(&lab);
 }
 
-static void closing_while_dialling(void **state)
+static void test_closing_while_dialling(void **state)
 {
     (void)state;
     struct lab lab;
@@ -256,7 +256,7 @@ static void closing_while_dialling(void **state)
 }
 
 /* A listening socket that nobody accepts from: the connection is made, the handshake never comes. */
-static void a_controller_that_never_answers(void **state)
+static void test_a_controller_that_never_answers(void **state)
 {
     (void)state;
     struct lab lab;
@@ -285,7 +285,7 @@ static void a_controller_that_never_answers(void **state)
     lab_fini(&lab);
 }
 
-static void a_controller_that_says_no(void **state)
+static void test_a_controller_that_says_no(void **state)
 {
     (void)state;
     struct lab lab;
@@ -311,7 +311,7 @@ static void a_controller_that_says_no(void **state)
     lab_fini(&lab);
 }
 
-static void an_address_is_taken_once(void **state)
+static void test_an_address_is_taken_once(void **state)
 {
     (void)state;
     struct lab lab;
@@ -334,7 +334,7 @@ static void an_address_is_taken_once(void **state)
     lab_fini(&lab);
 }
 
-static void addresses_are_checked(void **state)
+static void test_addresses_are_checked(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",
@@ -364,7 +364,7 @@ static void addresses_are_checked(void **state)
     lab_fini(&lab);
 }
 
-static void enrolling(void **state)
+static void test_enrolling(void **state)
 {
     (void)state;
     struct lab lab;
@@ -382,7 +382,7 @@ static void enrolling(void **state)
     lab_fini(&lab);
 }
 
-static void enrolling_with_a_used_token(void **state)
+static void test_enrolling_with_a_used_token(void **state)
 {
     (void)state;
     struct lab lab;
@@ -396,7 +396,7 @@ static void enrolling_with_a_used_token(void **state)
     lab_fini(&lab);
 }
 
-static void enrolling_with_the_wrong_lab(void **state)
+static void test_enrolling_with_the_wrong_lab(void **state)
 {
     (void)state;
     struct lab lab, other;
@@ -415,23 +415,23 @@ static void enrolling_with_the_wrong_lab(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_over_ipc),
-        cmocka_unit_test(calls_over_tls),
-        cmocka_unit_test(a_refusal_reaches_the_caller),
-        cmocka_unit_test(answers_come_in_any_order),
-        cmocka_unit_test(a_call_times_out),
-        cmocka_unit_test(a_client_comes_back),
-        cmocka_unit_test(a_client_survives_its_controller),
-        cmocka_unit_test(redial_makes_a_new_connection),
-        cmocka_unit_test(closing_answers_open_calls),
-        cmocka_unit_test(closing_while_dialling),
-        cmocka_unit_test(a_controller_that_never_answers),
-        cmocka_unit_test(a_controller_that_says_no),
-        cmocka_unit_test(an_address_is_taken_once),
-        cmocka_unit_test(addresses_are_checked),
-        cmocka_unit_test(enrolling),
-        cmocka_unit_test(enrolling_with_a_used_token),
-        cmocka_unit_test(enrolling_with_the_wrong_lab),
+        cmocka_unit_test(test_calls_over_ipc),
+        cmocka_unit_test(test_calls_over_tls),
+        cmocka_unit_test(test_a_refusal_reaches_the_caller),
+        cmocka_unit_test(test_answers_come_in_any_order),
+        cmocka_unit_test(test_a_call_times_out),
+        cmocka_unit_test(test_a_client_comes_back),
+        cmocka_unit_test(test_a_client_survives_its_controller),
+        cmocka_unit_test(test_redial_makes_a_new_connection),
+        cmocka_unit_test(test_closing_answers_open_calls),
+        cmocka_unit_test(test_closing_while_dialling),
+        cmocka_unit_test(test_a_controller_that_never_answers),
+        cmocka_unit_test(test_a_controller_that_says_no),
+        cmocka_unit_test(test_an_address_is_taken_once),
+        cmocka_unit_test(test_addresses_are_checked),
+        cmocka_unit_test(test_enrolling),
+        cmocka_unit_test(test_enrolling_with_a_used_token),
+        cmocka_unit_test(test_enrolling_with_the_wrong_lab),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

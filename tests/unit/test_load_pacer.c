@@ -20,7 +20,7 @@ static struct pacer_schedule schedule_of(const char *text, enum pacer_arrivals a
     return s;
 }
 
-static void refuses_what_is_no_schedule(void **unused)
+static void test_refuses_what_is_no_schedule(void **unused)
 {
     (void)unused;
     static const char *const bad[] = {
@@ -36,7 +36,7 @@ static void refuses_what_is_no_schedule(void **unused)
     }
 }
 
-static void stages_have_a_limit(void **unused)
+static void test_stages_have_a_limit(void **unused)
 {
     (void)unused;
     char text[8 * (PACER_STAGES_MAX + 1) + 1];
@@ -50,7 +50,7 @@ static void stages_have_a_limit(void **unused)
     assert_int_equal(pacer_schedule_parse(&s, text, NULL), ERR_TOO_BIG);
 }
 
-static void even_arrivals_are_even(void **unused)
+static void test_even_arrivals_are_even(void **unused)
 {
     (void)unused;
     struct pacer_schedule s = schedule_of("2s:1000", ARRIVALS_EVEN);
@@ -63,7 +63,7 @@ static void even_arrivals_are_even(void **unused)
 }
 
 /* The threads' arrivals together are the schedule's: none missing, none twice. */
-static void threads_share_a_schedule(void **unused)
+static void test_threads_share_a_schedule(void **unused)
 {
     (void)unused;
     struct pacer_schedule s = schedule_of("1s:700,2s:700-50,1s:0,1s:333", ARRIVALS_EVEN);
@@ -86,7 +86,7 @@ static void threads_share_a_schedule(void **unused)
 }
 
 /* A ramp from 0 to r over D has sent r t^2 / 2D at t; each half second is compared with that. */
-static void a_ramp_follows_its_line(void **unused)
+static void test_a_ramp_follows_its_line(void **unused)
 {
     (void)unused;
     struct pacer_schedule s = schedule_of("10s:0-1000", ARRIVALS_EVEN);
@@ -107,7 +107,7 @@ static void a_ramp_follows_its_line(void **unused)
     assert_int_equal(p.next_ns, UINT64_MAX);
 }
 
-static void poisson_arrivals_have_their_mean_and_spread(void **unused)
+static void test_poisson_arrivals_have_their_mean_and_spread(void **unused)
 {
     (void)unused;
     struct pacer_schedule s = schedule_of("100s:1000", ARRIVALS_POISSON);
@@ -135,7 +135,7 @@ static void poisson_arrivals_have_their_mean_and_spread(void **unused)
     assert_true(total > 98000 && total < 102000);
 }
 
-static void a_seed_repeats_its_arrivals(void **unused)
+static void test_a_seed_repeats_its_arrivals(void **unused)
 {
     (void)unused;
     struct pacer_schedule s = schedule_of("1s:1000", ARRIVALS_POISSON);
@@ -156,7 +156,7 @@ static void a_seed_repeats_its_arrivals(void **unused)
     assert_true(differs);
 }
 
-static void the_audit_sees_gaps_bursts_and_lateness(void **unused)
+static void test_the_audit_sees_gaps_bursts_and_lateness(void **unused)
 {
     (void)unused;
     struct audit even = {0};
@@ -179,7 +179,7 @@ static void the_audit_sees_gaps_bursts_and_lateness(void **unused)
     assert_int_equal(even.burst_max, 10);
 }
 
-static void the_verdict_names_what_was_the_limit(void **unused)
+static void test_the_verdict_names_what_was_the_limit(void **unused)
 {
     (void)unused;
     struct hist *lag = hist_new();
@@ -204,15 +204,15 @@ static void the_verdict_names_what_was_the_limit(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_what_is_no_schedule),
-        cmocka_unit_test(stages_have_a_limit),
-        cmocka_unit_test(even_arrivals_are_even),
-        cmocka_unit_test(threads_share_a_schedule),
-        cmocka_unit_test(a_ramp_follows_its_line),
-        cmocka_unit_test(poisson_arrivals_have_their_mean_and_spread),
-        cmocka_unit_test(a_seed_repeats_its_arrivals),
-        cmocka_unit_test(the_audit_sees_gaps_bursts_and_lateness),
-        cmocka_unit_test(the_verdict_names_what_was_the_limit),
+        cmocka_unit_test(test_refuses_what_is_no_schedule),
+        cmocka_unit_test(test_stages_have_a_limit),
+        cmocka_unit_test(test_even_arrivals_are_even),
+        cmocka_unit_test(test_threads_share_a_schedule),
+        cmocka_unit_test(test_a_ramp_follows_its_line),
+        cmocka_unit_test(test_poisson_arrivals_have_their_mean_and_spread),
+        cmocka_unit_test(test_a_seed_repeats_its_arrivals),
+        cmocka_unit_test(test_the_audit_sees_gaps_bursts_and_lateness),
+        cmocka_unit_test(test_the_verdict_names_what_was_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static int remove_file(void **unused)
 
 /* --- URLs --- */
 
-static void reads_urls(void **unused)
+static void test_reads_urls(void **unused)
 {
     (void)unused;
     static const struct {
@@ -70,7 +70,7 @@ static void reads_urls(void **unused)
     }
 }
 
-static void refuses_other_urls(void **unused)
+static void test_refuses_other_urls(void **unused)
 {
     (void)unused;
     static const char *const bad[] = {"",
@@ -128,7 +128,7 @@ static const char *address_text(const struct target_address *a, char *out, size_
     return out;
 }
 
-static void resolves_addresses_and_sockets(void **unused)
+static void test_resolves_addresses_and_sockets(void **unused)
 {
     (void)unused;
     char text[ADDRESS_TEXT_BYTES];
@@ -197,7 +197,7 @@ static void expect_bytes(struct options o, const char *text)
     drop(s);
 }
 
-static void sends_what_was_asked_for_and_nothing_else(void **unused)
+static void test_sends_what_was_asked_for_and_nothing_else(void **unused)
 {
     (void)unused;
     expect_bytes((struct options){0}, "GET /p?q HTTP/1.1\r\nHost: h:8\r\n\r\n");
@@ -215,7 +215,7 @@ static void sends_what_was_asked_for_and_nothing_else(void **unused)
 }
 
 /* None may follow on its connection. */
-static void knows_a_request_that_closes(void **unused)
+static void test_knows_a_request_that_closes(void **unused)
 {
     (void)unused;
     static const struct {
@@ -234,7 +234,7 @@ static void knows_a_request_that_closes(void **unused)
     }
 }
 
-static void refuses_what_would_break_the_framing(void **unused)
+static void test_refuses_what_would_break_the_framing(void **unused)
 {
     (void)unused;
     static const char *const headers[] = {
@@ -254,7 +254,7 @@ static void refuses_what_would_break_the_framing(void **unused)
 
 /* --- several --- */
 
-static void weights_are_kept_and_mixed(void **unused)
+static void test_weights_are_kept_and_mixed(void **unused)
 {
     (void)unused;
     struct options o = {0};
@@ -287,7 +287,7 @@ static void weights_are_kept_and_mixed(void **unused)
     drop(s);
 }
 
-static void refuses_bad_files(void **unused)
+static void test_refuses_bad_files(void **unused)
 {
     (void)unused;
     static const char *const bad[] = {
@@ -329,7 +329,7 @@ static void refuses_bad_files(void **unused)
 
 /* --- templates --- */
 
-static void renders_places(void **unused)
+static void test_renders_places(void **unused)
 {
     (void)unused;
     struct options o = {.is_template = true, .headers = {{"X-N: {{counter}}"}, 1}};
@@ -360,7 +360,7 @@ static void renders_places(void **unused)
     drop(s);
 }
 
-static void random_numbers_stay_in_range(void **unused)
+static void test_random_numbers_stay_in_range(void **unused)
 {
     (void)unused;
     struct template t;
@@ -379,7 +379,7 @@ static void random_numbers_stay_in_range(void **unused)
     template_fini(&t);
 }
 
-static void refuses_bad_templates(void **unused)
+static void test_refuses_bad_templates(void **unused)
 {
     (void)unused;
     static const char *const bad[] = {"{{",
@@ -410,7 +410,7 @@ static void refuses_bad_templates(void **unused)
     free(text);
 }
 
-static void templates_have_a_limit(void **unused)
+static void test_templates_have_a_limit(void **unused)
 {
     (void)unused;
     char text[12 * TEMPLATE_PARTS_MAX];
@@ -425,7 +425,7 @@ static void templates_have_a_limit(void **unused)
     }
 }
 
-static void reads_expectations(void **unused)
+static void test_reads_expectations(void **unused)
 {
     (void)unused;
     struct expect e;
@@ -450,19 +450,19 @@ static void reads_expectations(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_urls),
-        cmocka_unit_test(refuses_other_urls),
-        cmocka_unit_test(resolves_addresses_and_sockets),
-        cmocka_unit_test(sends_what_was_asked_for_and_nothing_else),
-        cmocka_unit_test(knows_a_request_that_closes),
-        cmocka_unit_test(refuses_what_would_break_the_framing),
-        cmocka_unit_test(weights_are_kept_and_mixed),
-        cmocka_unit_test(refuses_bad_files),
-        cmocka_unit_test(renders_places),
-        cmocka_unit_test(random_numbers_stay_in_range),
-        cmocka_unit_test(refuses_bad_templates),
-        cmocka_unit_test(templates_have_a_limit),
-        cmocka_unit_test(reads_expectations),
+        cmocka_unit_test(test_reads_urls),
+        cmocka_unit_test(test_refuses_other_urls),
+        cmocka_unit_test(test_resolves_addresses_and_sockets),
+        cmocka_unit_test(test_sends_what_was_asked_for_and_nothing_else),
+        cmocka_unit_test(test_knows_a_request_that_closes),
+        cmocka_unit_test(test_refuses_what_would_break_the_framing),
+        cmocka_unit_test(test_weights_are_kept_and_mixed),
+        cmocka_unit_test(test_refuses_bad_files),
+        cmocka_unit_test(test_renders_places),
+        cmocka_unit_test(test_random_numbers_stay_in_range),
+        cmocka_unit_test(test_refuses_bad_templates),
+        cmocka_unit_test(test_templates_have_a_limit),
+        cmocka_unit_test(test_reads_expectations),
     };
     return cmocka_run_group_tests(tests, NULL, remove_file);
 }

@@ -41,7 +41,7 @@ static void on_point(void *arg, const struct timeline_point *p, const struct his
 }
 
 /* Whatever order the workers deliver in, points come in order, and only when all have delivered. */
-static void intervals_of_all_workers_make_a_point(void **unused)
+static void test_intervals_of_all_workers_make_a_point(void **unused)
 {
     (void)unused;
     struct heard heard = {0};
@@ -73,7 +73,7 @@ static void intervals_of_all_workers_make_a_point(void **unused)
     interval_box_fini(&box);
 }
 
-static void intervals_grow_with_the_window(void **unused)
+static void test_intervals_grow_with_the_window(void **unused)
 {
     (void)unused;
     assert_int_equal(timeline_interval(1), NS_PER_S);
@@ -82,7 +82,7 @@ static void intervals_grow_with_the_window(void **unused)
     assert_true(24 * 3600 * NS_PER_S / day < TIMELINE_POINTS_MAX && day > NS_PER_S);
 }
 
-static void the_log_is_what_other_tools_read(void **unused)
+static void test_the_log_is_what_other_tools_read(void **unused)
 {
     (void)unused;
     char path[] = "/tmp/test_load_run.XXXXXX";
@@ -121,7 +121,7 @@ static void the_log_is_what_other_tools_read(void **unused)
 
 /* --- accounts and faults --- */
 
-static void accounts_balance_or_do_not(void **unused)
+static void test_accounts_balance_or_do_not(void **unused)
 {
     (void)unused;
     struct accounts a = {.scheduled = 10, .ok = 4, .failed = 3, .in_flight = 2, .never_sent = 1};
@@ -135,7 +135,7 @@ static void accounts_balance_or_do_not(void **unused)
     assert_false(accounts_balanced(&a));
 }
 
-static void faults_keep_their_first_sample(void **unused)
+static void test_faults_keep_their_first_sample(void **unused)
 {
     (void)unused;
     struct fault_table *a = mem_zalloc(1, sizeof *a);
@@ -189,7 +189,7 @@ static enum args_result parse(struct options *o, struct err_detail *d, const cha
     return options_parse(o, argc, argv, d);
 }
 
-static void reads_options(void **unused)
+static void test_reads_options(void **unused)
 {
     (void)unused;
     struct options o;
@@ -216,7 +216,7 @@ static void reads_options(void **unused)
     options_fini(&o);
 }
 
-static void refuses_bad_options(void **unused)
+static void test_refuses_bad_options(void **unused)
 {
     (void)unused;
     static const char *const bad[] = {"",
@@ -261,13 +261,13 @@ static void refuses_bad_options(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intervals_of_all_workers_make_a_point),
-        cmocka_unit_test(intervals_grow_with_the_window),
-        cmocka_unit_test(the_log_is_what_other_tools_read),
-        cmocka_unit_test(accounts_balance_or_do_not),
-        cmocka_unit_test(faults_keep_their_first_sample),
-        cmocka_unit_test(reads_options),
-        cmocka_unit_test(refuses_bad_options),
+        cmocka_unit_test(test_intervals_of_all_workers_make_a_point),
+        cmocka_unit_test(test_intervals_grow_with_the_window),
+        cmocka_unit_test(test_the_log_is_what_other_tools_read),
+        cmocka_unit_test(test_accounts_balance_or_do_not),
+        cmocka_unit_test(test_faults_keep_their_first_sample),
+        cmocka_unit_test(test_reads_options),
+        cmocka_unit_test(test_refuses_bad_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@
 
 /* --- what works --- */
 
-static void bytes_go_through_in_pieces_of_any_size(void **state)
+static void test_bytes_go_through_in_pieces_of_any_size(void **state)
 {
     struct tls_wire *w = *state;
     static const size_t steps[] = {1, 2, 7, 1000, SIZE_MAX};
@@ -44,7 +44,7 @@ static void bytes_go_through_in_pieces_of_any_size(void **state)
     }
 }
 
-static void what_was_agreed_is_told(void **state)
+static void test_what_was_agreed_is_told(void **state)
 {
     struct tls_wire *w = *state;
     struct tls_agreed agreed;
@@ -67,7 +67,7 @@ static void what_was_agreed_is_told(void **state)
     assert_string_equal(agreed.group, "P-384");
 }
 
-static void a_large_request_leaves_in_bounded_pieces(void **state)
+static void test_a_large_request_leaves_in_bounded_pieces(void **state)
 {
     struct tls_wire *w = *state;
     uint8_t *body = mem_alloc(BODY_BYTES);
@@ -88,7 +88,7 @@ static void a_large_request_leaves_in_bounded_pieces(void **state)
 }
 
 /* Whom it asks for: no address, and no dot at the end (RFC 6066 3). */
-static void the_server_is_asked_for_by_name(void **state)
+static void test_the_server_is_asked_for_by_name(void **state)
 {
     struct tls_wire *w = *state;
     static const struct {
@@ -125,7 +125,7 @@ static bool resumed(struct tls_wire *w)
     return agreed.resumed;
 }
 
-static void a_session_goes_on_where_it_was_asked_for(void **state)
+static void test_a_session_goes_on_where_it_was_asked_for(void **state)
 {
     struct tls_wire *w = *state;
     tls_wire_show(w, &(struct cert_wish){0});
@@ -144,7 +144,7 @@ static void a_session_goes_on_where_it_was_asked_for(void **state)
 }
 
 /* A session that broke is not gone on with; what it was itself resumed from still may be. */
-static void a_broken_session_is_forgotten(void **state)
+static void test_a_broken_session_is_forgotten(void **state)
 {
     struct tls_wire *w = *state;
     static const uint8_t nonsense[5 + 40] = {23, 3, 3, 0, 40};
@@ -248,7 +248,7 @@ static const struct {
 /* The same whether it comes at once or byte by byte, and said to the server by an alert where it is ours to
  * say.
  */
-static void a_refusal_names_its_cause(void **state)
+static void test_a_refusal_names_its_cause(void **state)
 {
     for (size_t i = 0; i < ARRAY_LEN(refusals) * 2; i++) {
         assert_int_equal(tls_wire_set_up(state), 0);
@@ -270,7 +270,7 @@ static void a_refusal_names_its_cause(void **state)
     }
 }
 
-static void certificates_are_taken_as_they_are_where_that_is_wanted(void **state)
+static void test_certificates_are_taken_as_they_are_where_that_is_wanted(void **state)
 {
     for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
         if (refusals[i].set_up != NULL || refusals[i].version != 0)
@@ -345,7 +345,7 @@ static void test_want_of_memory_is_a_local_cause(void **state)
     assert_true(failed > 10);
 }
 
-static void what_is_not_tls_is_told_apart(void **state)
+static void test_what_is_not_tls_is_told_apart(void **state)
 {
     static const struct {
         const char *bytes;
@@ -377,7 +377,7 @@ static void what_is_not_tls_is_told_apart(void **state)
     }
 }
 
-static void renegotiation_is_refused(void **state)
+static void test_renegotiation_is_refused(void **state)
 {
     struct tls_wire *w = *state;
     tls_wire_show(w, &(struct cert_wish){0});
@@ -392,7 +392,7 @@ static void renegotiation_is_refused(void **state)
 }
 
 /* New keys for both directions are no business of anybody's. */
-static void keys_change_unseen(void **state)
+static void test_keys_change_unseen(void **state)
 {
     struct tls_wire *w = *state;
     tls_wire_show(w, &(struct cert_wish){0});
@@ -416,7 +416,7 @@ static int fill_ticket(SSL *ssl, void *arg)
     return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), much, sizeof much);
 }
 
-static void a_request_waits_for_the_rest_of_a_message(void **state)
+static void test_a_request_waits_for_the_rest_of_a_message(void **state)
 {
     struct tls_wire *w = *state;
     uint8_t half[1000];
@@ -439,7 +439,7 @@ static void a_request_waits_for_the_rest_of_a_message(void **state)
 }
 
 /* Too short for what the cipher adds to each record: OpenSSL has no word of its own for it. */
-static void a_short_record_is_a_fault_of_the_protocol(void **state)
+static void test_a_short_record_is_a_fault_of_the_protocol(void **state)
 {
     struct tls_wire *w = *state;
     static const uint8_t nonsense[] = {23, 3, 3, 0, 5, 1, 2, 3, 4, 5};
@@ -455,7 +455,7 @@ static void a_short_record_is_a_fault_of_the_protocol(void **state)
 }
 
 /* A session that has failed swallows what is written, and never stands in the way. */
-static void a_failed_session_takes_no_request(void **state)
+static void test_a_failed_session_takes_no_request(void **state)
 {
     struct tls_wire *w = *state;
     static const uint8_t nonsense[] = {23, 3, 3, 0, 5, 1, 2, 3, 4, 5};
@@ -474,7 +474,7 @@ static void a_failed_session_takes_no_request(void **state)
 
 /* Whichever bit of the server's first flight is another, the hand-shake does not come to its end on both
  * sides. */
-static void no_bit_of_the_first_flight_may_change(void **state)
+static void test_no_bit_of_the_first_flight_may_change(void **state)
 {
     struct tls_wire *w = *state;
     tls_wire_show(w, &(struct cert_wish){0});
@@ -511,7 +511,7 @@ static void write_strangers(struct tls_wire *w, const char *cert_path, const cha
     cert_pair_fini(&pair);
 }
 
-static void what_cannot_be_used_is_refused_before_the_run(void **state)
+static void test_what_cannot_be_used_is_refused_before_the_run(void **state)
 {
     struct tls_wire *w = *state;
     struct tls_options base = w->options;
@@ -624,23 +624,23 @@ static void test_a_file_is_read_whole_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WIRED(bytes_go_through_in_pieces_of_any_size),
-        WIRED(what_was_agreed_is_told),
-        WIRED(a_large_request_leaves_in_bounded_pieces),
-        WIRED(the_server_is_asked_for_by_name),
-        WIRED(a_session_goes_on_where_it_was_asked_for),
-        WIRED(a_broken_session_is_forgotten),
-        cmocka_unit_test(a_refusal_names_its_cause),
-        cmocka_unit_test(certificates_are_taken_as_they_are_where_that_is_wanted),
+        WIRED(test_bytes_go_through_in_pieces_of_any_size),
+        WIRED(test_what_was_agreed_is_told),
+        WIRED(test_a_large_request_leaves_in_bounded_pieces),
+        WIRED(test_the_server_is_asked_for_by_name),
+        WIRED(test_a_session_goes_on_where_it_was_asked_for),
+        WIRED(test_a_broken_session_is_forgotten),
+        cmocka_unit_test(test_a_refusal_names_its_cause),
+        cmocka_unit_test(test_certificates_are_taken_as_they_are_where_that_is_wanted),
         WIRED(test_want_of_memory_is_a_local_cause),
-        WIRED(what_is_not_tls_is_told_apart),
-        WIRED(renegotiation_is_refused),
-        WIRED(keys_change_unseen),
-        WIRED(a_request_waits_for_the_rest_of_a_message),
-        WIRED(a_short_record_is_a_fault_of_the_protocol),
-        WIRED(a_failed_session_takes_no_request),
-        WIRED(no_bit_of_the_first_flight_may_change),
-        WIRED(what_cannot_be_used_is_refused_before_the_run),
+        WIRED(test_what_is_not_tls_is_told_apart),
+        WIRED(test_renegotiation_is_refused),
+        WIRED(test_keys_change_unseen),
+        WIRED(test_a_request_waits_for_the_rest_of_a_message),
+        WIRED(test_a_short_record_is_a_fault_of_the_protocol),
+        WIRED(test_a_failed_session_takes_no_request),
+        WIRED(test_no_bit_of_the_first_flight_may_change),
+        WIRED(test_what_cannot_be_used_is_refused_before_the_run),
         WIRED(test_each_certificate_of_the_file_is_trusted),
         WIRED(test_a_file_is_read_whole_or_refused),
     };

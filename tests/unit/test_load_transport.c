@@ -320,7 +320,7 @@ static void forbid_io_uring(void)
     must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
-static void where_io_uring_is_refused_libuv_takes_over(void **unused)
+static void test_where_io_uring_is_refused_libuv_takes_over(void **unused)
 {
     (void)unused;
     pid_t pid = fork();
@@ -359,7 +359,7 @@ int main(void)
         BOTH(a_slot_is_reused_at_once),
         BOTH(closing_while_connecting_is_silent),
         BOTH(waiting_ends_at_the_deadline),
-        cmocka_unit_test(where_io_uring_is_refused_libuv_takes_over),
+        cmocka_unit_test(test_where_io_uring_is_refused_libuv_takes_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void expect_certificate(const struct lab *lab, const char *csr, const cha
 }
 
 /* A request of before gets a certificate of both labs. */
-static void an_agents_request(void **state)
+static void test_an_agents_request(void **state)
 {
     (void)state;
     struct lab old, young;
@@ -51,7 +51,7 @@ static void an_agents_request(void **state)
     free(csr);
 }
 
-static void directories(void **state)
+static void test_directories(void **state)
 {
     (void)state;
     struct lab lab;
@@ -68,7 +68,7 @@ static void directories(void **state)
     lab_fini(&lab);
 }
 
-static void an_agents_proof(void **state)
+static void test_an_agents_proof(void **state)
 {
     (void)state;
     struct err_detail d;
@@ -128,7 +128,7 @@ static void expect_everybody(struct lab *lab)
     identity_fini(&young);
 }
 
-static void a_lab_of_before(void **state)
+static void test_a_lab_of_before(void **state)
 {
     (void)state;
     struct lab lab;
@@ -138,7 +138,7 @@ static void a_lab_of_before(void **state)
 }
 
 /* The CA and the agents are of before, the controller's certificate is not. */
-static void a_lab_of_before_with_a_new_controller(void **state)
+static void test_a_lab_of_before_with_a_new_controller(void **state)
 {
     (void)state;
     struct lab lab;
@@ -166,7 +166,7 @@ static void a_lab_of_before_with_a_new_controller(void **state)
 }
 
 /* A server's certificate of the lab, with another name in it: made before, and now. */
-static void a_controller_of_another_name(void **state)
+static void test_a_controller_of_another_name(void **state)
 {
     (void)state;
     for (int made_now = 0; made_now <= 1; made_now++) {
@@ -206,12 +206,12 @@ static void a_controller_of_another_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_agents_request),
-        cmocka_unit_test(directories),
-        cmocka_unit_test(an_agents_proof),
-        cmocka_unit_test(a_lab_of_before),
-        cmocka_unit_test(a_lab_of_before_with_a_new_controller),
-        cmocka_unit_test(a_controller_of_another_name),
+        cmocka_unit_test(test_an_agents_request),
+        cmocka_unit_test(test_directories),
+        cmocka_unit_test(test_an_agents_proof),
+        cmocka_unit_test(test_a_lab_of_before),
+        cmocka_unit_test(test_a_lab_of_before_with_a_new_controller),
+        cmocka_unit_test(test_a_controller_of_another_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,14 +134,14 @@ static void check(const struct sample *s, const size_t *cuts, size_t cut_count)
     response_fini(&r);
 }
 
-static void reads_whole_answers(void **unused)
+static void test_reads_whole_answers(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < ARRAY_LEN(samples); i++)
         check(&samples[i], NULL, 0);
 }
 
-static void reads_answers_split_at_every_byte(void **unused)
+static void test_reads_answers_split_at_every_byte(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < ARRAY_LEN(samples); i++)
@@ -149,7 +149,7 @@ static void reads_answers_split_at_every_byte(void **unused)
             check(&samples[i], &cut, 1);
 }
 
-static void reads_answers_split_at_every_pair_of_bytes(void **unused)
+static void test_reads_answers_split_at_every_pair_of_bytes(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < ARRAY_LEN(samples); i++) {
@@ -160,7 +160,7 @@ static void reads_answers_split_at_every_pair_of_bytes(void **unused)
     }
 }
 
-static void reads_answers_byte_by_byte(void **unused)
+static void test_reads_answers_byte_by_byte(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < ARRAY_LEN(samples); i++) {
@@ -197,7 +197,7 @@ static enum response_fault feed_in_pieces(const char *text, size_t len, size_t p
     return f;
 }
 
-static void heads_have_a_limit(void **unused)
+static void test_heads_have_a_limit(void **unused)
 {
     (void)unused;
     static const size_t pieces[] = {1024, 4096, RESPONSE_HEAD_BYTES_MAX * 2};
@@ -220,7 +220,7 @@ static void repeated(struct buf *b, const char *start, const char *text, size_t 
     assert_int_equal(buf_append_text(b, end), ERR_OK);
 }
 
-static void counts_have_limits(void **unused)
+static void test_counts_have_limits(void **unused)
 {
     (void)unused;
     static const struct {
@@ -248,7 +248,7 @@ static void counts_have_limits(void **unused)
     }
 }
 
-static void one_reader_takes_answer_after_answer(void **unused)
+static void test_one_reader_takes_answer_after_answer(void **unused)
 {
     (void)unused;
     struct response r = {0};
@@ -270,7 +270,7 @@ static void collect(void *arg, const uint8_t *data, size_t len)
     assert_int_equal(buf_append(arg, data, len), ERR_OK);
 }
 
-static void hands_out_the_body_without_framing(void **unused)
+static void test_hands_out_the_body_without_framing(void **unused)
 {
     (void)unused;
     static const char text[] = OK "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n";
@@ -289,7 +289,7 @@ static void hands_out_the_body_without_framing(void **unused)
 }
 
 /* Whatever `quick` knows must be what the patient reader says. */
-static void quick_and_patient_agree(void **unused)
+static void test_quick_and_patient_agree(void **unused)
 {
     (void)unused;
     struct quick *q = mem_zalloc(1, sizeof *q);
@@ -317,15 +317,15 @@ static void quick_and_patient_agree(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_whole_answers),
-        cmocka_unit_test(reads_answers_split_at_every_byte),
-        cmocka_unit_test(reads_answers_split_at_every_pair_of_bytes),
-        cmocka_unit_test(reads_answers_byte_by_byte),
-        cmocka_unit_test(heads_have_a_limit),
-        cmocka_unit_test(counts_have_limits),
-        cmocka_unit_test(one_reader_takes_answer_after_answer),
-        cmocka_unit_test(hands_out_the_body_without_framing),
-        cmocka_unit_test(quick_and_patient_agree),
+        cmocka_unit_test(test_reads_whole_answers),
+        cmocka_unit_test(test_reads_answers_split_at_every_byte),
+        cmocka_unit_test(test_reads_answers_split_at_every_pair_of_bytes),
+        cmocka_unit_test(test_reads_answers_byte_by_byte),
+        cmocka_unit_test(test_heads_have_a_limit),
+        cmocka_unit_test(test_counts_have_limits),
+        cmocka_unit_test(test_one_reader_takes_answer_after_answer),
+        cmocka_unit_test(test_hands_out_the_body_without_framing),
+        cmocka_unit_test(test_quick_and_patient_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

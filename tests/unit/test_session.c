@@ -34,7 +34,7 @@ static bool expected(enum msg_role role, enum session_state state, enum msg_kind
                                      kind == MSG_BLOB_TAKEN || kind == MSG_WATCHED || kind == MSG_ANSWER);
 }
 
-static void every_cell(void **state)
+static void test_every_cell(void **state)
 {
     (void)state;
     for (unsigned role = 0; role < MSG_ROLE_COUNT; role++)
@@ -52,7 +52,7 @@ static void every_cell(void **state)
             }
 }
 
-static void numbers_outside_the_table(void **state)
+static void test_numbers_outside_the_table(void **state)
 {
     (void)state;
     assert_false(session_permits(MSG_ROLE_COUNT, SESSION_NEW, MSG_HELLO));
@@ -61,7 +61,7 @@ static void numbers_outside_the_table(void **state)
     assert_false(session_answers(MSG_KIND_COUNT, MSG_REFUSED));
 }
 
-static void every_state_and_event(void **state)
+static void test_every_state_and_event(void **state)
 {
     (void)state;
     /* The state that follows, or -1 where the event makes no sense. */
@@ -82,7 +82,7 @@ static void every_state_and_event(void **state)
         }
 }
 
-static void serials_only_rise(void **state)
+static void test_serials_only_rise(void **state)
 {
     (void)state;
     struct session s;
@@ -106,7 +106,7 @@ static void serials_only_rise(void **state)
     assert_int_equal(session_hear(&s, &poll, &d), ERR_DENIED);
 }
 
-static void another_sessions_message(void **state)
+static void test_another_sessions_message(void **state)
 {
     (void)state;
     struct session s;
@@ -122,7 +122,7 @@ static void another_sessions_message(void **state)
     assert_int_equal(session_hear(&s, &m, &d), ERR_OK); /* a refused one does not use its serial up */
 }
 
-static void answers_fit_questions(void **state)
+static void test_answers_fit_questions(void **state)
 {
     (void)state;
     int pairs = 0;
@@ -142,12 +142,12 @@ static void answers_fit_questions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cell),
-        cmocka_unit_test(numbers_outside_the_table),
-        cmocka_unit_test(every_state_and_event),
-        cmocka_unit_test(serials_only_rise),
-        cmocka_unit_test(another_sessions_message),
-        cmocka_unit_test(answers_fit_questions),
+        cmocka_unit_test(test_every_cell),
+        cmocka_unit_test(test_numbers_outside_the_table),
+        cmocka_unit_test(test_every_state_and_event),
+        cmocka_unit_test(test_serials_only_rise),
+        cmocka_unit_test(test_another_sessions_message),
+        cmocka_unit_test(test_answers_fit_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ static uint64_t open_session(struct scene *s)
 
 /* ---- before a session ---------------------------------------------------------------------------------- */
 
-static void garbage_instead_of_tls(void **state)
+static void test_garbage_instead_of_tls(void **state)
 {
     (void)state;
     struct scene s;
@@ -167,7 +167,7 @@ static void garbage_instead_of_tls(void **state)
     scene_fini(&s);
 }
 
-static void garbage_instead_of_a_greeting(void **state)
+static void test_garbage_instead_of_a_greeting(void **state)
 {
     (void)state;
     struct scene s;
@@ -180,7 +180,7 @@ static void garbage_instead_of_a_greeting(void **state)
     scene_fini(&s);
 }
 
-static void a_frame_of_a_gibibyte(void **state)
+static void test_a_frame_of_a_gibibyte(void **state)
 {
     (void)state;
     struct scene s;
@@ -191,7 +191,7 @@ static void a_frame_of_a_gibibyte(void **state)
     scene_fini(&s);
 }
 
-static void a_frame_beyond_the_cap(void **state)
+static void test_a_frame_beyond_the_cap(void **state)
 {
     (void)state;
     struct scene s;
@@ -204,7 +204,7 @@ static void a_frame_beyond_the_cap(void **state)
     scene_fini(&s);
 }
 
-static void a_frame_that_does_not_decode(void **state)
+static void test_a_frame_that_does_not_decode(void **state)
 {
     (void)state;
     struct scene s;
@@ -215,7 +215,7 @@ static void a_frame_that_does_not_decode(void **state)
     scene_fini(&s);
 }
 
-static void a_message_without_a_session(void **state)
+static void test_a_message_without_a_session(void **state)
 {
     (void)state;
     static const enum msg_kind kinds[] = {MSG_POLL,    MSG_PUSH,   MSG_PROOF,
@@ -236,7 +236,7 @@ static void a_message_without_a_session(void **state)
     }
 }
 
-static void no_certificate(void **state)
+static void test_no_certificate(void **state)
 {
     (void)state;
     struct scene s;
@@ -247,7 +247,7 @@ static void no_certificate(void **state)
 }
 
 /* The certificate is known to everybody who saw a handshake; the key is not. */
-static void anothers_certificate(void **state)
+static void test_anothers_certificate(void **state)
 {
     (void)state;
     struct scene s;
@@ -257,7 +257,7 @@ static void anothers_certificate(void **state)
     scene_fini(&s);
 }
 
-static void a_foreign_ca(void **state)
+static void test_a_foreign_ca(void **state)
 {
     (void)state;
     struct scene s;
@@ -273,7 +273,7 @@ static void a_foreign_ca(void **state)
     scene_fini(&s);
 }
 
-static void posing_as_another_agent(void **state)
+static void test_posing_as_another_agent(void **state)
 {
     (void)state;
     struct scene s;
@@ -283,7 +283,7 @@ static void posing_as_another_agent(void **state)
     scene_fini(&s);
 }
 
-static void an_agent_posing_as_an_operator(void **state)
+static void test_an_agent_posing_as_an_operator(void **state)
 {
     (void)state;
     struct scene s;
@@ -293,7 +293,7 @@ static void an_agent_posing_as_an_operator(void **state)
     scene_fini(&s);
 }
 
-static void a_signature_by_another_key(void **state)
+static void test_a_signature_by_another_key(void **state)
 {
     (void)state;
     struct scene s;
@@ -324,7 +324,7 @@ static void a_signature_by_another_key(void **state)
     scene_fini(&s);
 }
 
-static void another_protocol_version(void **state)
+static void test_another_protocol_version(void **state)
 {
     (void)state;
     struct scene s;
@@ -345,7 +345,7 @@ static void another_protocol_version(void **state)
     scene_fini(&s);
 }
 
-static void two_hellos(void **state)
+static void test_two_hellos(void **state)
 {
     (void)state;
     struct scene s;
@@ -373,7 +373,7 @@ static void send_poll(struct scene *s, uint32_t number, uint64_t session, uint64
     assert_true(raw_send_msg(s->raw, number, &m));
 }
 
-static void a_replayed_message(void **state)
+static void test_a_replayed_message(void **state)
 {
     (void)state;
     struct scene s;
@@ -392,7 +392,7 @@ static void a_replayed_message(void **state)
     scene_fini(&s);
 }
 
-static void another_sessions_message(void **state)
+static void test_another_sessions_message(void **state)
 {
     (void)state;
     struct scene s;
@@ -404,7 +404,7 @@ static void another_sessions_message(void **state)
     scene_fini(&s);
 }
 
-static void an_operators_message_from_an_agent(void **state)
+static void test_an_operators_message_from_an_agent(void **state)
 {
     (void)state;
     struct scene s;
@@ -420,7 +420,7 @@ static void an_operators_message_from_an_agent(void **state)
     scene_fini(&s);
 }
 
-static void too_many_open_requests(void **state)
+static void test_too_many_open_requests(void **state)
 {
     (void)state;
     struct scene s;
@@ -438,7 +438,7 @@ static void too_many_open_requests(void **state)
 /* ---- peers that leave at the worst moment
  * ------------------------------------------------------------------ */
 
-static void gone_before_the_greeting(void **state)
+static void test_gone_before_the_greeting(void **state)
 {
     (void)state;
     struct scene s;
@@ -462,7 +462,7 @@ static void gone_before_the_greeting(void **state)
 }
 
 /* Dropped while it goes on sending: its pipe must end all the same, and the server be able to close. */
-static void a_stream_of_garbage(void **state)
+static void test_a_stream_of_garbage(void **state)
 {
     (void)state;
     struct scene s;
@@ -487,7 +487,7 @@ static void a_stream_of_garbage(void **state)
 /* ---- on the socket file ----------------------------------------------------------------------------------
  */
 
-static void garbage_over_ipc(void **state)
+static void test_garbage_over_ipc(void **state)
 {
     (void)state;
     struct scene s;
@@ -506,7 +506,7 @@ static void garbage_over_ipc(void **state)
  * ----------------------------------------------------------------------------------- */
 
 /* A server that shows an agent's certificate: nobody talks to it. */
-static void an_agent_posing_as_the_controller(void **state)
+static void test_an_agent_posing_as_the_controller(void **state)
 {
     (void)state;
     struct scene s;
@@ -529,7 +529,7 @@ static void an_agent_posing_as_the_controller(void **state)
     scene_fini(&s);
 }
 
-static void a_controller_of_another_lab(void **state)
+static void test_a_controller_of_another_lab(void **state)
 {
     (void)state;
     struct scene s;
@@ -552,29 +552,29 @@ static void a_controller_of_another_lab(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(garbage_instead_of_tls),
-        cmocka_unit_test(garbage_instead_of_a_greeting),
-        cmocka_unit_test(a_frame_of_a_gibibyte),
-        cmocka_unit_test(a_frame_beyond_the_cap),
-        cmocka_unit_test(a_frame_that_does_not_decode),
-        cmocka_unit_test(a_message_without_a_session),
-        cmocka_unit_test(no_certificate),
-        cmocka_unit_test(anothers_certificate),
-        cmocka_unit_test(a_foreign_ca),
-        cmocka_unit_test(posing_as_another_agent),
-        cmocka_unit_test(an_agent_posing_as_an_operator),
-        cmocka_unit_test(a_signature_by_another_key),
-        cmocka_unit_test(another_protocol_version),
-        cmocka_unit_test(two_hellos),
-        cmocka_unit_test(a_replayed_message),
-        cmocka_unit_test(another_sessions_message),
-        cmocka_unit_test(an_operators_message_from_an_agent),
-        cmocka_unit_test(too_many_open_requests),
-        cmocka_unit_test(gone_before_the_greeting),
-        cmocka_unit_test(a_stream_of_garbage),
-        cmocka_unit_test(garbage_over_ipc),
-        cmocka_unit_test(an_agent_posing_as_the_controller),
-        cmocka_unit_test(a_controller_of_another_lab),
+        cmocka_unit_test(test_garbage_instead_of_tls),
+        cmocka_unit_test(test_garbage_instead_of_a_greeting),
+        cmocka_unit_test(test_a_frame_of_a_gibibyte),
+        cmocka_unit_test(test_a_frame_beyond_the_cap),
+        cmocka_unit_test(test_a_frame_that_does_not_decode),
+        cmocka_unit_test(test_a_message_without_a_session),
+        cmocka_unit_test(test_no_certificate),
+        cmocka_unit_test(test_anothers_certificate),
+        cmocka_unit_test(test_a_foreign_ca),
+        cmocka_unit_test(test_posing_as_another_agent),
+        cmocka_unit_test(test_an_agent_posing_as_an_operator),
+        cmocka_unit_test(test_a_signature_by_another_key),
+        cmocka_unit_test(test_another_protocol_version),
+        cmocka_unit_test(test_two_hellos),
+        cmocka_unit_test(test_a_replayed_message),
+        cmocka_unit_test(test_another_sessions_message),
+        cmocka_unit_test(test_an_operators_message_from_an_agent),
+        cmocka_unit_test(test_too_many_open_requests),
+        cmocka_unit_test(test_gone_before_the_greeting),
+        cmocka_unit_test(test_a_stream_of_garbage),
+        cmocka_unit_test(test_garbage_over_ipc),
+        cmocka_unit_test(test_an_agent_posing_as_the_controller),
+        cmocka_unit_test(test_a_controller_of_another_lab),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

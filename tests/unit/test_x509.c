@@ -161,7 +161,7 @@ static char *issue_foreign(struct stand *s)
     return cert;
 }
 
-static void good_ones(void **state)
+static void test_good_ones(void **state)
 {
     struct stand *s = *state;
     struct identity_facts facts;
@@ -193,7 +193,7 @@ static void good_ones(void **state)
 }
 
 /* Each way to be wrong, in a certificate that is made now and in one of before. */
-static void bad_ones(void **state)
+static void test_bad_ones(void **state)
 {
     struct stand *s = *state;
     uint64_t now = clock_wall_ns();
@@ -245,7 +245,7 @@ static void bad_ones(void **state)
 }
 
 /* What our CA never signs, if it had been made to. */
-static void odd_ones(void **state)
+static void test_odd_ones(void **state)
 {
     struct stand *s = *state;
     char *client_key = NULL, *csr = NULL;
@@ -307,7 +307,7 @@ static void odd_ones(void **state)
 
 /* ---- PEM ----------------------------------------------------------------------------------------------- */
 
-static void one_block_of_pem(void **state)
+static void test_one_block_of_pem(void **state)
 {
     struct stand *s = *state;
     char *csr = make_request("a1");
@@ -344,7 +344,7 @@ static void one_block_of_pem(void **state)
 }
 
 /* Nobody is asked for a password, and no key is taken whose halves do not fit. */
-static void keys(void **state)
+static void test_keys(void **state)
 {
     struct stand *s = *state;
     struct err_detail d;
@@ -378,7 +378,7 @@ static void keys(void **state)
 }
 
 /* The private half of one key, the public half of the certificate's. */
-static void a_key_of_two_halves(void **state)
+static void test_a_key_of_two_halves(void **state)
 {
     struct stand *s = *state;
     struct err_detail d;
@@ -405,7 +405,7 @@ static void a_key_of_two_halves(void **state)
 
 /* ---- what is issued ------------------------------------------------------------------------------------ */
 
-static void a_ca_needs_its_key(void **state)
+static void test_a_ca_needs_its_key(void **state)
 {
     struct stand *s = *state;
     struct err_detail d;
@@ -421,7 +421,7 @@ static void a_ca_needs_its_key(void **state)
     expect_text(d.text, "CA's key");
 }
 
-static void a_certificate_lives_as_long_as_was_said(void **state)
+static void test_a_certificate_lives_as_long_as_was_said(void **state)
 {
     struct stand *s = *state;
     struct err_detail d;
@@ -439,7 +439,7 @@ static void a_certificate_lives_as_long_as_was_said(void **state)
 }
 
 /* The fields that a TLS stack of another make looks at, as they always were. */
-static void what_is_issued(void **state)
+static void test_what_is_issued(void **state)
 {
     struct stand *s = *state;
     struct err_detail d;
@@ -471,15 +471,15 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(good_ones),
-        TEST(bad_ones),
-        TEST(odd_ones),
-        TEST(one_block_of_pem),
-        TEST(keys),
-        TEST(a_key_of_two_halves),
-        TEST(a_ca_needs_its_key),
-        TEST(a_certificate_lives_as_long_as_was_said),
-        TEST(what_is_issued),
+        TEST(test_good_ones),
+        TEST(test_bad_ones),
+        TEST(test_odd_ones),
+        TEST(test_one_block_of_pem),
+        TEST(test_keys),
+        TEST(test_a_key_of_two_halves),
+        TEST(test_a_ca_needs_its_key),
+        TEST(test_a_certificate_lives_as_long_as_was_said),
+        TEST(test_what_is_issued),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

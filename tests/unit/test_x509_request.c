@@ -92,7 +92,7 @@ static void expect_no_certificate(const struct stand *s, const char *name, char 
 }
 
 /* The name that was agreed counts, not the request's. */
-static void names(void **state)
+static void test_names(void **state)
 {
     struct stand *s = *state;
     struct err_detail d;
@@ -115,7 +115,7 @@ static void names(void **state)
     free(key);
 }
 
-static void one_block_of_pem(void **state)
+static void test_one_block_of_pem(void **state)
 {
     struct stand *s = *state;
     expect_no_certificate(s, "a1", mem_strdup("junk"), "not in PEM form");
@@ -130,7 +130,7 @@ static void one_block_of_pem(void **state)
     }
 }
 
-static void other_kinds(void **state)
+static void test_other_kinds(void **state)
 {
     struct stand *s = *state;
     static const enum odd_key kinds[] = {ODD_KEY_RSA, ODD_KEY_P384, ODD_KEY_K256, ODD_KEY_P256_COMPRESSED,
@@ -159,9 +159,9 @@ static void other_kinds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(one_block_of_pem, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_kinds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_block_of_pem, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_other_kinds, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
