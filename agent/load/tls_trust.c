@@ -110,16 +110,11 @@ static void look_up(X509_STORE_CTX *ctx, const X509_NAME *name)
             put_in_store(r, store, low);
 }
 
+/* All that a verification asks the store for, as long as it has to end at a root: no partial chains. */
 static int get_issuer(X509 **issuer, X509_STORE_CTX *ctx, X509 *x)
 {
     look_up(ctx, X509_get_issuer_name(x));
     return X509_STORE_CTX_get1_issuer(issuer, ctx, x);
-}
-
-static STACK_OF(X509) * get_certs(X509_STORE_CTX *ctx, const X509_NAME *name)
-{
-    look_up(ctx, name);
-    return X509_STORE_CTX_get1_certs(ctx, name);
 }
 
 struct tls_trust_reader *tls_trust_reader_new(const struct tls_trust *t, OSSL_LIB_CTX *library,
@@ -130,7 +125,6 @@ struct tls_trust_reader *tls_trust_reader_new(const struct tls_trust *t, OSSL_LI
     r->in_store = mem_zalloc(t->count, sizeof *r->in_store);
     must(X509_STORE_set_ex_data(store, 0, r) == 1); /* the place that is every application's own */
     X509_STORE_set_get_issuer(store, get_issuer);
-    X509_STORE_set_lookup_certs(store, get_certs);
     return r;
 }
 

@@ -593,8 +593,17 @@ static void test_each_certificate_of_the_file_is_trusted(void **state)
         assert_int_equal(w->last, trusted ? TLS_WANT_MORE : TLS_FAILED);
         assert_true(trusted || tls_failure_of(w->client)->cause == CAUSE_VERIFY);
     }
+    /* A server's own certificate, which nobody else has signed. */
+    tls_wire_show(w, &(struct cert_wish){.signer = CERT_BY_ITSELF});
+    const struct cert_pair own = {.cert = SSL_CTX_get0_certificate(w->context)};
+    const struct cert_pair *one[] = {&own};
+    char *alone = write_bundle(w, "own.pem", one, 1, "");
+    o.ca_file = alone;
+    assert_int_equal(tls_wire_configure(w, &o, NULL), ERR_OK);
+    tls_wire_shake_hands_well(w);
     cert_pair_fini(&namesake);
     free(bundle);
+    free(alone);
 }
 
 static void test_a_file_is_read_whole_or_refused(void **state)
