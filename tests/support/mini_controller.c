@@ -82,7 +82,7 @@ static void on_push(struct mini *m, const struct msg_push *push, struct link_req
     }
     struct msg reply;
     msg_init(&reply, MSG_PUSHED);
-    reply.u.pushed.acked_event = last;
+    reply.u.pushed.acked_event = m->take_nothing ? 0 : last;
     link_answer(&request, &reply);
 }
 

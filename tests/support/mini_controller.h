@@ -24,6 +24,7 @@ struct mini {
     uint64_t acked_event;  /* said in WELCOME */
     bool mute_polls;       /* never answered */
     bool mute_pushes;      /* kept, not answered */
+    bool take_nothing;     /* pushes are answered, but no event is acknowledged */
     enum err refuse_hello; /* ERR_OK = welcome */
     /* What came. */
     struct link_peer *peer; /* NULL when none is connected */

@@ -364,6 +364,10 @@ static void test_usage(void **state)
     assert_int_equal(u.rss_bytes, 0);
     assert_true(u.cpu_ns >= cpu_ns);
     assert_true(process_set_own_cpu_ns(w->set) > 0);
+    world_run(w, 2, "spin=60", NULL); /* never looked at while it lives: its supervisor has the account */
+    world_wait_count(w, &w->procs[2].exits, 1);
+    assert_int_equal(process_usage(w->set, 2, &u), ERR_OK);
+    assert_in_range(u.cpu_ns, 50 * NS_PER_MS, 10 * NS_PER_S);
 }
 
 static void test_forgets_the_oldest(void **state)

@@ -300,6 +300,55 @@ static void test_a_waiting_batch_goes_without_more_events(void **state)
     assert_int_equal(f->controller.event_count, 2);
 }
 
+static void emit_done(struct fixture *f)
+{
+    struct msg_event e = {.answers = 1, .job = job_name, .kind = MSG_EVENT_DONE};
+    uplink_emit(f->uplink, &e);
+}
+
+/* A batch follows as soon as the one before is acknowledged, where one that helped nothing is tried again
+ * after a second: so many batches cannot have waited, however slow the machine. */
+static void test_batches_follow_each_other(void **state)
+{
+    struct fixture *f = *state;
+    open_uplink(f);
+    wait_until(&f->loop, has_peer, f, "a session");
+    uint64_t began = clock_now_ns();
+    for (size_t i = 0; i < (size_t)15 * MSG_EVENTS_MAX; i++)
+        emit_done(f);
+    wait_until(&f->loop, is_idle, f, "all acknowledgements");
+    assert_true((clock_now_ns() - began) / NS_PER_S + 1 < f->controller.pushes);
+    assert_int_equal(f->controller.event_count, 15 * MSG_EVENTS_MAX);
+}
+
+static void test_events_that_are_not_taken_wait(void **state)
+{
+    struct fixture *f = *state;
+    f->controller.take_nothing = true;
+    open_uplink(f);
+    wait_until(&f->loop, has_peer, f, "a session");
+    uint64_t began = clock_now_ns();
+    emit_done(f);
+    mini_wait_count(&f->controller, &f->controller.pushes, 3, "the same event, three times");
+    assert_true(f->controller.pushes <= 1 + (clock_now_ns() - began) / (900 * NS_PER_MS));
+    f->controller.take_nothing = false;
+    wait_until(&f->loop, is_idle, f, "the acknowledgement");
+}
+
+/* The first is in an open push, the others wait behind it: all go, each once. */
+static void test_what_waits_goes_before_the_end(void **state)
+{
+    struct fixture *f = *state;
+    open_uplink(f);
+    wait_until(&f->loop, has_peer, f, "a session");
+    mini_settle(&f->controller);
+    for (size_t i = 0; i < (size_t)2 * MSG_EVENTS_MAX; i++)
+        emit_done(f);
+    uplink_close(&f->uplink, on_uplink_closed, f);
+    wait_until(&f->loop, is_closed, f, "the uplink to close");
+    assert_int_equal(f->controller.event_count, 2 * MSG_EVENTS_MAX);
+}
+
 static void test_a_silent_poll_makes_it_dial_again(void **state)
 {
     struct fixture *f = *state;
@@ -333,6 +382,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_results_of_an_earlier_agent_come_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_batches_in_a_window, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_waiting_batch_goes_without_more_events, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_batches_follow_each_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_events_that_are_not_taken_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_waits_goes_before_the_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_silent_poll_makes_it_dial_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused_for_good, set_up, tear_down),
     };
