@@ -83,6 +83,12 @@ static void test_scalars_alone(void **state)
     v = parse("\"\"");
     assert_string_equal(json_text(v), "");
     json_free(v);
+    v = parse("1e+5");
+    assert_string_equal(json_text(v), "1e+5");
+    json_free(v);
+    v = parse("-0.5E-12");
+    assert_string_equal(json_text(v), "-0.5E-12");
+    json_free(v);
 }
 
 /* Every escape there is, and characters of each length at their limits. */
