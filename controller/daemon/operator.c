@@ -179,25 +179,24 @@ static void work_watch(struct store *store, void *arg)
 static void answer_watch(struct operator_work *w)
 {
     struct msg m;
-    const struct job_table *jobs = w->server->jobs;
     const struct store_job *job = &w->job;
-    struct channel_view view = {0};
-    const char *waits = job->state == STORE_JOB_QUEUED ? job_table_waits_for(jobs, job->id) : NULL;
-    const struct run_outcome *unstored = job_table_unstored(jobs, job->id);
-    bool live = job_table_view(jobs, job->id, &view);
-    const char *cause = unstored != NULL ? unstored->cause : waits != NULL ? waits : job->cause;
+    struct job_look look;
+    bool live = job_table_look(w->server->jobs, job->id, &look);
+    const struct run_outcome *end = look.unstored;
+    bool waits = job->state == STORE_JOB_QUEUED && look.waits != NULL;
+    const char *cause = end != NULL ? end->cause : waits ? look.waits : job->cause;
     msg_init(&m, MSG_WATCHED);
-    m.u.watched = (struct msg_watched){
-        .state = mem_strdup(store_job_state_name(unstored != NULL ? unstored->state : job->state)),
-        .cause = mem_strdup(msg_text(cause)),
-        .exit_code = unstored != NULL ? unstored->exit_code : job->exit_code,
-        .windows_done = job->windows_done,
-        .windows_total = job->windows_total,
-        .doing = mem_strdup(view.doing),
-        .remaining_ns = live ? channel_view_left_ns(&view, clock_now_ns()) : 0,
-        .ok_per_s = view.ok_per_s,
-        .next_line = w->question.u.watch.after_line + w->lines.count,
-        .lines = w->lines};
+    m.u.watched =
+        (struct msg_watched){.state = mem_strdup(store_job_state_name(end != NULL ? end->state : job->state)),
+                             .cause = mem_strdup(msg_text(cause)),
+                             .exit_code = end != NULL ? end->exit_code : job->exit_code,
+                             .windows_done = job->windows_done,
+                             .windows_total = job->windows_total,
+                             .doing = live ? mem_strdup(look.view->doing) : NULL,
+                             .remaining_ns = live ? channel_view_left_ns(look.view, clock_now_ns()) : 0,
+                             .ok_per_s = live ? look.view->ok_per_s : 0,
+                             .next_line = w->question.u.watch.after_line + w->lines.count,
+                             .lines = w->lines};
     w->lines = (struct msg_strings){0};
     link_answer(&w->request, &m);
     msg_fini(&m);

@@ -210,19 +210,18 @@ enum err job_table_cancel(struct job_table *t, const char *id, const char *cause
     return ERR_OK;
 }
 
-bool job_table_view(const struct job_table *t, const char *id, struct channel_view *out)
+bool job_table_look(const struct job_table *t, const char *id, struct job_look *out)
 {
     const struct job *j = find(t, id);
+    *out = (struct job_look){0};
     if (j == NULL)
         return false;
-    *out = j->view;
+    out->view = &j->view;
+    if (j->state == JOB_QUEUED)
+        out->waits = j->waits;
+    if (j->state == JOB_STORING || j->state == JOB_UNSTORED)
+        out->unstored = &j->outcome; /* only its flag changes at the worker's */
     return true;
-}
-
-const char *job_table_waits_for(const struct job_table *t, const char *id)
-{
-    const struct job *j = find(t, id);
-    return j != NULL && j->state == JOB_QUEUED ? j->waits : NULL;
 }
 
 void job_table_copy_waits(const struct job_table *t, struct msg_strings *out)
@@ -234,11 +233,4 @@ void job_table_copy_waits(const struct job_table *t, struct msg_strings *out)
         out->items[out->count++] = mem_strdup(j->spec->id);
         out->items[out->count++] = mem_strdup(j->waits);
     }
-}
-
-const struct run_outcome *job_table_unstored(const struct job_table *t, const char *id)
-{
-    const struct job *j = find(t, id);
-    bool ended = j != NULL && (j->state == JOB_STORING || j->state == JOB_UNSTORED);
-    return ended ? &j->outcome : NULL; /* only its flag changes at the worker's */
 }

@@ -45,17 +45,17 @@ NODISCARD enum err job_table_add(struct job_table *t, struct job_spec **spec, st
 NODISCARD enum err job_table_cancel(struct job_table *t, const char *id, const char *cause,
                                     struct err_detail *d);
 
-/* What is going on in a live job; false when it is not alive. */
-bool job_table_view(const struct job_table *t, const char *id, struct channel_view *out);
-/* Why a job is still queued; NULL when it is not. Until the table changes. */
-const char *job_table_waits_for(const struct job_table *t, const char *id);
+struct job_look { /* at a live job, until the table changes */
+    const struct channel_view *view;
+    const char *waits; /* why it is still queued; NULL when it is not, or was not tried yet */
+    /* How it ended, while that is not stored: at once when the disk is full; NULL else. */
+    const struct run_outcome *unstored;
+};
+/* False, and all NULL, when it is not alive. */
+bool job_table_look(const struct job_table *t, const char *id, struct job_look *out);
 
-/* Pairs of a queued job's id and that. The caller frees. */
+/* Pairs of a queued job's id and why it waits. The caller frees. */
 void job_table_copy_waits(const struct job_table *t, struct msg_strings *out);
-
-/* How a job ended whose end could not be stored (the disk is full); NULL when there is no such. It is tried
- * again with every change of the table. */
-const struct run_outcome *job_table_unstored(const struct job_table *t, const char *id);
 
 /* For the fleet's handlers. */
 void job_table_on_event(struct job_table *t, const char *id, uint32_t host, const struct msg_event *e);

@@ -159,33 +159,25 @@ static enum err run_phases(struct run *r, struct err_detail *d)
 
 static void conclude(const struct run *r, enum err e, const struct err_detail *d, struct run_outcome *out)
 {
+    bool failed = r->targets_failed > 0;
+    out->state = e == ERR_CANCELLED      ? STORE_JOB_CANCELLED
+                 : e != ERR_OK || failed ? STORE_JOB_FAILED
+                                         : STORE_JOB_DONE;
+    out->exit_code = e != ERR_OK                        ? RUN_EXIT_INFRA
+                     : failed || r->windows_invalid > 0 ? RUN_EXIT_FAILED
+                                                        : RUN_EXIT_DONE;
     out->cause[0] = '\0';
-    if (e == ERR_CANCELLED) {
-        out->state = STORE_JOB_CANCELLED;
-        out->exit_code = RUN_EXIT_INFRA;
+    if (e != ERR_OK)
         snprintf(out->cause, sizeof out->cause, "%s", d->text);
-    } else if (e != ERR_OK) {
-        out->state = STORE_JOB_FAILED;
-        out->exit_code = RUN_EXIT_INFRA;
-        snprintf(out->cause, sizeof out->cause, "%s", d->text);
-    } else if (r->first_failure[0] != '\0') {
-        out->state = STORE_JOB_FAILED;
-        out->exit_code = RUN_EXIT_FAILED;
-        if (r->targets_failed > 1)
-            snprintf(out->cause, sizeof out->cause, "%u of %zu targets failed; the first: %s",
-                     r->targets_failed, r->e->target_count, r->first_failure);
-        else
-            snprintf(out->cause, sizeof out->cause, "%s", r->first_failure);
-    } else if (r->windows_invalid > 0) {
-        out->state = STORE_JOB_DONE;
-        out->exit_code = RUN_EXIT_FAILED;
+    else if (r->targets_failed == 1)
+        snprintf(out->cause, sizeof out->cause, "%s", r->first_failure);
+    else if (failed)
+        snprintf(out->cause, sizeof out->cause, "%u of %zu targets failed; the first: %s", r->targets_failed,
+                 r->e->target_count, r->first_failure);
+    else if (r->windows_invalid > 0)
         snprintf(out->cause, sizeof out->cause, "%u of %zu windows did not pass the gates in %u attempt%s",
                  r->windows_invalid, r->design->window_count, r->e->gates.retries + 1,
                  r->e->gates.retries == 0 ? "" : "s");
-    } else {
-        out->state = STORE_JOB_DONE;
-        out->exit_code = RUN_EXIT_DONE;
-    }
 }
 
 void run_job(const struct run_options *options, struct run_outcome *out)

@@ -210,8 +210,8 @@ static bool all_free(const struct sim *s)
 static void run_until_ended(struct sim *s, const char *id)
 {
     uint64_t limit_ns = wait_limit();
-    struct channel_view view;
-    while (job_table_view(s->jobs, id, &view))
+    struct job_look look;
+    while (job_table_look(s->jobs, id, &look))
         if (!wait_turn(&s->loop, limit_ns))
             fail(s, "the job does not end", id);
 }
@@ -329,10 +329,10 @@ static void run_until_stored(struct sim *s, const char *id)
 static void run_until_measuring(struct sim *s, const char *id)
 {
     uint64_t limit_ns = wait_limit();
-    struct channel_view view;
-    while (!job_table_view(s->jobs, id, &view) || strncmp(view.doing, "round", 5) != 0)
+    struct job_look look;
+    while (!job_table_look(s->jobs, id, &look) || strncmp(look.view->doing, "round", 5) != 0)
         if (!wait_turn(&s->loop, limit_ns))
-            fail(s, "the job does not measure", view.doing);
+            fail(s, "the job does not measure", id);
 }
 
 static void expect_ended(struct sim *s, const char *id, enum store_job_state state, const char *word)
@@ -406,13 +406,13 @@ static void run_queue(void)
 {
     struct sim s;
     struct err_detail d;
-    struct channel_view view;
+    struct job_look look;
     sim_start(&s, 2);
     add_job(&s, "first");
     add_job(&s, "second");
     (void)uv_run(&s.loop, UV_RUN_ONCE);
-    if (!job_table_view(s.jobs, "second", &view) || strstr(view.doing, "waiting for hosts") == NULL)
-        fail(&s, "the second job", view.doing);
+    if (!job_table_look(s.jobs, "second", &look) || strstr(look.view->doing, "waiting for hosts") == NULL)
+        fail(&s, "the second job", "does not wait for hosts");
     expect_ended(&s, "first", STORE_JOB_DONE, "");
     expect_ended(&s, "second", STORE_JOB_DONE, "");
     fake_world_cut(s.world, "load1", UINT64_MAX);
@@ -448,12 +448,12 @@ static void run_full_disk(void)
     set_disk_full(true);
     CHECK(&s, job_table_cancel(s.jobs, "k", "not any more", &d), &d);
     uint64_t limit_ns = wait_limit();
-    const struct run_outcome *o = NULL;
-    while ((o = job_table_unstored(s.jobs, "j")) == NULL)
+    struct job_look look;
+    while (!job_table_look(s.jobs, "j", &look) || look.unstored == NULL)
         if (!wait_turn(&s.loop, limit_ns))
             fail(&s, "a full disk", "does not end the job");
-    if (o->state != STORE_JOB_FAILED || strstr(o->cause, "stored") == NULL)
-        fail(&s, "the cause", o->cause);
+    if (look.unstored->state != STORE_JOB_FAILED || strstr(look.unstored->cause, "stored") == NULL)
+        fail(&s, "the cause", look.unstored->cause);
     run_until_free(&s);
     set_disk_full(false);
     CHECK(&s, store_get_job(s.store, "j", &job, &d), &d);
