@@ -63,6 +63,7 @@ int tls_wire_tear_down(void **state)
 
 void tls_wire_forget(struct tls_wire *w)
 {
+    tls_wire_hang_up(w); /* the client borrows the configuration */
     tls_config_free(w->config);
     tls_trust_free(w->trust);
     w->config = NULL;
