@@ -575,18 +575,19 @@ static void run_files(void)
 static void run_live(void)
 {
     struct sim s;
-    struct channel_view view = {0};
+    uint64_t limit_ns = wait_limit();
+    struct job_look look;
     sim_start(&s, 1);
     add_job_of(
         &s, "j",
         "{ \"name\": \"live\", \"targets\": [ { \"name\": \"a\", \"start\": [\"a\"], \"port\": 8001 } ],"
         "  \"workloads\": [ { \"name\": \"w\", \"request\": { \"path\": \"/\" }, \"connections\": 1,"
         "                    \"duration\": \"500ms\" } ] }");
-    while (view.ok_per_s != FAKE_OK_PER_S) {
-        (void)uv_run(&s.loop, UV_RUN_ONCE);
-        if (!job_table_view(s.jobs, "j", &view))
-            fail(&s, "the live rate", "was never shown");
-    }
+    while (job_table_look(s.jobs, "j", &look) && look.view->ok_per_s != FAKE_OK_PER_S)
+        if (!wait_turn(&s.loop, limit_ns))
+            fail(&s, "the job does not end", "j");
+    if (look.view == NULL)
+        fail(&s, "the live rate", "was never shown");
     expect_ended(&s, "j", STORE_JOB_DONE, "");
     run_until_free(&s);
     sim_end(&s);
