@@ -238,7 +238,7 @@ got=$?
 command=
 tried=$((tried + 1))
 [ "$got" -eq 0 ] || wrong "ended: exit code $got, not 0"
-grep -q "^ended: job $job, done" "$work/out" || wrong "ended: no report"
+grep -q "^ended: job $job, done" "$work/out" || wrong "ended: no report, but $(cat "$work/out")"
 
 # Logs of a local run that cannot be opened.
 mkdir -p "$work/fifo/local" "$work/dir/local/server.log"
