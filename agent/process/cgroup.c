@@ -357,9 +357,12 @@ static enum err refill(struct cgroup_counters *c, int fd, struct err_detail *d)
 {
     free(c->text);
     c->text = NULL;
-    enum err e = lseek(fd, 0, SEEK_SET) == 0 ? file_read_fd(fd, FILE_BYTES_MAX, &c->text, &c->len)
-                                             : err_from_errno(errno);
-    return e == ERR_OK ? ERR_OK : err_set(d, e, "cannot read the counters of a cgroup: %s", err_text(e));
+    enum err e = ERR_IO;
+    if (lseek(fd, 0, SEEK_SET) == 0)
+        e = file_read_fd(fd, FILE_BYTES_MAX, &c->text, &c->len);
+    if (e != ERR_OK)
+        err_set(d, e, "cannot read the counters of a cgroup: %s", err_text(e));
+    return e;
 }
 
 enum err cgroup_counters_cpu(struct cgroup_counters *c, uint64_t *out_ns, struct err_detail *d)
