@@ -116,12 +116,12 @@ $(FUZZERS): $(O)/fuzz/%: $(O)/fuzz-obj/tests/fuzz/%.o $(O)/libsplitbench-fuzz.a
 	@mkdir -p $(@D); echo "  LD   $@"
 	$(Q)$(FUZZ) -fsanitize=fuzzer -o $@ $^ $(ALL_LIBS)
 
-demo: ## install what is missing, build, compare two real servers in about a minute
+demo: ## install what is missing, build, compare two servers
 	$(Q)deploy/deps.sh build demo
 	@$(MAKE) --no-print-directory all
 	$(Q)docs/examples/demo.sh $(O)/bin
 
-test: deps ## what CI runs: unit, simulation and end-to-end tests; T=NAME: only that one
+test: deps ## what CI runs; T=NAME: that unit test or script alone
 	@$(MAKE) --no-print-directory test-build
 	$(Q)tests/run.sh $(O) all $(T)
 
@@ -131,10 +131,10 @@ test-unit: test-build ## unit and simulation tests only
 test-build: $(PROGRAMS) $(HELPERS) $(if $(T),$(filter %/$(T),$(UNIT) $(SIM)),$(UNIT) $(SIM))
 objects: $(OBJECTS)
 
-deps: ## install the Debian packages that are missing (as root or with sudo)
+deps: ## install the missing Debian packages (root or sudo)
 	$(Q)deploy/deps.sh build demo test
 
-check-all: ## test, compilers, releases, sanitizers, layers, headers, format, linters, fuzzers
+check-all: ## all tests, both releases, sanitizers, linters, fuzzers
 	$(Q)deploy/deps.sh build demo test check
 	@$(MAKE) --no-print-directory STRICT=1 check-layers check-headers check-format check-lint check-compilers
 	@$(MAKE) --no-print-directory STRICT=1 test
@@ -143,16 +143,16 @@ check-all: ## test, compilers, releases, sanitizers, layers, headers, format, li
 	@$(MAKE) --no-print-directory STRICT=1 test SAN=thread
 	@$(MAKE) --no-print-directory fuzz
 
-check-compilers: ## no warning from any gcc and clang found here, at several levels
+check-compilers: ## no warning from any gcc and clang found here
 	$(Q)tests/support/check_compilers.sh $(MAKE)
 
-check-mixed: all ## a lab of Debian 12 and 13 (as root; makes a system of the other release)
+check-mixed: all ## a lab of Debian 12 and 13 (as root)
 	$(Q)SPLITBENCH_BIN=$(abspath $(O))/bin tests/e2e/mixed_releases.sh
 
 fuzz: $(FUZZERS) ## each fuzzer for SECONDS_PER_FUZZER (60)
 	$(Q)tests/fuzz/run.sh $(O) $(SECONDS_PER_FUZZER)
 
-check-mutants: ## do tests notice N=200 wrong tokens, chosen by SEED=1? [FILES=] [JOBS=2] [E2E=1]
+check-mutants: ## are N=200 wrong tokens noticed? (CONTRIBUTING.md)
 	$(Q)tests/support/check_mutants.py --n $(or $(N),200) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) $(if $(E2E),--e2e) $(FILES)
 
 # By calls: the rooms that have state machines and threads, and the store, have no circle, and none may come back.
@@ -174,7 +174,7 @@ check-lint: $(GEN).h ## clang-tidy and cppcheck have nothing to say
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
 	    -I. --suppress=missingIncludeSystem common proto agent controller
 
-docs: $(O)/tests/tool_keys ## write what docs/ says of the experiment's keys, from their tables
+docs: $(O)/tests/tool_keys ## write what docs/ says of an experiment's keys
 	$(Q)$< schema >$(O)/docs.new && mv $(O)/docs.new docs/experiment.schema.json
 	$(Q)$< tables docs/experiment-file.md >$(O)/docs.new && mv $(O)/docs.new docs/experiment-file.md
 

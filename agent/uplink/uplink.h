@@ -3,7 +3,8 @@
 /*
  * The agent's line to its controller: one long poll that brings commands and renews the lease, one push that
  * takes events away, both re-sent until answered; what nobody has taken yet waits in the outbox. Owned by the
- * agent; everything on its loop.
+ * agent; everything on its loop. Dialling again, and how long it waits before that, is
+ * proto/link/link_client.c's.
  *
  * While a window is open (from the job's WINDOW_START to its WINDOW_END) at most one push a second is sent;
  * window edges, failures and processes that end unasked go at once.
