@@ -66,6 +66,11 @@ static void on_poll(struct mini *m, uint64_t acked, struct link_request *request
 
 static void on_push(struct mini *m, const struct msg_push *push, struct link_request *request)
 {
+    uint64_t now_ns = clock_now_ns();
+    uint64_t gap_ns = now_ns - m->push_ns;
+    if (m->pushes > 0 && (m->push_gap_ns_min == 0 || gap_ns < m->push_gap_ns_min))
+        m->push_gap_ns_min = gap_ns;
+    m->push_ns = now_ns;
     m->pushes++;
     uint64_t last = 0;
     for (size_t i = 0; i < push->count; i++) {

@@ -31,7 +31,9 @@ struct mini {
     uint64_t peer_incarnation;
     char held_job[LIMIT_NAME_BYTES + 1]; /* of the last HELLO */
     uint32_t hellos, polls, pushes, gone;
-    uint64_t acked_command; /* of the last poll */
+    uint64_t push_ns;         /* when the last one came */
+    uint64_t push_gap_ns_min; /* between two; 0 before there are two */
+    uint64_t acked_command;   /* of the last poll */
     struct mini_event *events;
     size_t event_count;
     /* What goes. */
