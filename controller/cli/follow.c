@@ -21,15 +21,21 @@ static enum err watch(const struct cli_flags *f, int *exit_code, struct err_deta
     return e;
 }
 
+/* The whole id, as the controller answers with it; one of an earlier release takes nothing else. */
+static const char *id_of(const struct buf *answer, const char *typed)
+{
+    return answer->len != 0 ? answer->data : typed;
+}
+
 static enum err cancel(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
     (void)exit_code;
     struct buf answer = {0};
     const struct client_ask ask = {.kind = MSG_ASK_CANCEL, .job = f->operands[0]};
     enum err e = client_ask_once(&f->place, &ask, &answer, d);
-    buf_fini(&answer);
     if (e == ERR_OK)
-        printf("job %s is cancelled; what was measured stays\n", f->operands[0]);
+        printf("job %s is cancelled; what was measured stays\n", id_of(&answer, f->operands[0]));
+    buf_fini(&answer);
     return e;
 }
 
@@ -38,17 +44,21 @@ static enum err report_local(const struct cli_flags *f, struct err_detail *d)
 {
     struct store *store = NULL;
     struct report *report = NULL;
+    char *id = NULL;
     struct buf text;
     buf_init(&text, LIMIT_ANSWER_BYTES);
     enum err e = show_open_store(&f->place, &store, d);
     if (e == ERR_OK)
-        e = show_local_error(report_build(store, f->operands[0], &report, d), f->operands[0], d);
+        e = show_find_local(store, f->operands[0], &id, d);
+    if (e == ERR_OK)
+        e = report_build(store, id, &report, d);
     if (e == ERR_OK)
         e = f->json ? report_write_json(report, &text) : report_write_text(report, show_width(), &text);
     if (e == ERR_OK)
         e = show_text(&text, d);
     report_free(report);
     store_close(store);
+    free(id);
     buf_fini(&text);
     return e;
 }
@@ -73,14 +83,18 @@ static enum err start_local_for(const struct cli_flags *f, struct local **local,
     struct store_job job = {0};
     struct experiment *experiment = NULL;
     struct experiment_problems problems = {0};
+    char *id = NULL;
     enum err e = show_open_store(&f->place, &store, d);
     if (e == ERR_OK)
-        e = show_local_error(store_get_job(store, f->operands[0], &job, d), f->operands[0], d);
+        e = show_find_local(store, f->operands[0], &id, d);
+    if (e == ERR_OK)
+        e = store_get_job(store, id, &job, d);
     if (e == ERR_OK && experiment_parse(job.experiment_json, strlen(job.experiment_json),
                                         &(struct experiment_options){.file = f->operands[0]}, &experiment,
                                         &problems) != ERR_OK)
         e = err_set(d, ERR_INVALID, "job %s was stored by another version: its experiment is not understood",
-                    f->operands[0]);
+                    id);
+    free(id);
     store_close(store);
     if (e == ERR_OK)
         e = local_start(&f->place, experiment, local, d);
@@ -110,16 +124,17 @@ static enum err resume_here(const struct cli_flags *f, struct client *client, st
     if (e == ERR_OK)
         e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_RESUME, .job = f->operands[0]}, &answer,
                        d);
-    buf_fini(&answer);
     if (e != ERR_OK)
         return f->local ? show_local_error(e, f->operands[0], d) : e;
-    if (f->detach) {
-        puts(f->operands[0]);
-        return ERR_OK;
-    }
-    if (!f->quiet)
+    options.job = id_of(&answer, f->operands[0]);
+    if (f->detach)
+        puts(options.job);
+    else if (!f->quiet)
         say_resumed(&options);
-    return show_followed(client, f, &options, exit_code, d);
+    if (!f->detach)
+        e = show_followed(client, f, &options, exit_code, d);
+    buf_fini(&answer);
+    return e;
 }
 
 static enum err resume(const struct cli_flags *f, int *exit_code, struct err_detail *d)
@@ -147,7 +162,7 @@ static enum err resume(const struct cli_flags *f, int *exit_code, struct err_det
     {                                                                                                        \
         CLI_QUIET                                                                                            \
     }
-#define ONE_JOB "one job; 'splitbench status' lists them"
+#define ONE_JOB "one job, or a beginning of its id; 'splitbench status' lists them"
 
 static const struct args_option cancel_options[] = {CLI_PLACE_ROWS, {ARGS_HELP_ROW}};
 static const struct args_option watch_options[] = {CLI_PLACE_ROWS, RESULT_ROWS, {ARGS_HELP_ROW}};

@@ -108,11 +108,15 @@ static enum err read_local_status(const struct cli_flags *f, struct buf *out, st
 {
     struct store *store = NULL;
     const struct msg_strings none = {0};
+    char *id = NULL;
     enum err e = show_open_store(&f->place, &store, d);
     buf_init(out, LIMIT_EXPERIMENT_BYTES);
     if (e == ERR_OK)
-        e = show_local_error(status_write_json(store, f->operands[0], &none, out, d), f->operands[0], d);
+        e = show_find_local(store, f->operands[0], &id, d);
+    if (e == ERR_OK)
+        e = status_write_json(store, id, &none, out, d);
     store_close(store);
+    free(id);
     return e;
 }
 

@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LAST_WIDTH_MIN 20u /* below this a terminal wraps */
+#define LAST_WIDTH_MIN 16u /* below this a terminal wraps; of 80 columns the widest job leaves so much */
 #define NOTE_INDENT    4u
 
 void listing_init(struct listing *t, size_t columns, const bool *right)

@@ -1,5 +1,7 @@
 #include "controller/cli/show.h"
 
+#include "common/mem.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -22,6 +24,14 @@ enum err show_local_error(enum err e, const char *job, struct err_detail *d)
     if (e != ERR_NOT_FOUND || job[0] == '\0')
         return e;
     return err_set(d, e, "no local job %s: 'splitbench status --local' lists them", job);
+}
+
+enum err show_find_local(struct store *store, const char *typed, char **id, struct err_detail *d)
+{
+    if (typed[0] != '\0')
+        return show_local_error(store_find_job(store, typed, id, d), typed, d);
+    *id = mem_strdup("");
+    return ERR_OK;
 }
 
 unsigned show_width(void)
@@ -55,7 +65,7 @@ enum err show_followed(struct client *client, const struct cli_flags *flags, str
         return e;
     *exit_code = end.exit_code;
     bool shown = end.ended && (flags->json || end.windows_total != 0); /* to verify has no windows */
-    return shown ? show_report(client, options->job, flags->json, d) : ERR_OK;
+    return shown ? show_report(client, end.job, flags->json, d) : ERR_OK;
 }
 
 enum err show_text(const struct buf *text, struct err_detail *d)

@@ -12,6 +12,9 @@ NODISCARD enum err show_open_store(const struct place *place, struct store **out
 /* The same error, with its advice fit for local runs when it is that `job` is not there. */
 NODISCARD enum err show_local_error(enum err e, const char *job, struct err_detail *d);
 
+/* The whole id of what was typed, from this machine's results; the caller frees. "" (the newest) stays. */
+NODISCARD enum err show_find_local(struct store *store, const char *typed, char **id, struct err_detail *d);
+
 /* A job's report on standard output. */
 NODISCARD enum err show_report(struct client *client, const char *job, bool json, struct err_detail *d);
 /* Follows a job to its end; then its report, as text only when it measures. One that was left has none.

@@ -14,15 +14,28 @@
 #define ANSWER_LIMIT_NS (30 * NS_PER_S)
 #define PASSES_MAX      16u /* submit again after each round of uploads; files may change under us */
 
+#define TAIL_CHARS 13u /* of five random bits each */
+
 void submit_make_job_id(char out[SUBMIT_JOB_BYTES])
 {
-    uint16_t tail = 0;
+    static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* none is taken for another */
+    uint8_t random[TAIL_CHARS];
     struct tm tm;
     time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
-    identity_random(&tail, sizeof tail);
+    identity_random(random, sizeof random);
     must(gmtime_r(&now, &tm) != NULL);
-    size_t n = strftime(out, SUBMIT_JOB_BYTES, "%Y%m%d-%H%M%S", &tm);
-    snprintf(out + n, SUBMIT_JOB_BYTES - n, "-%04x", tail);
+    size_t n = strftime(out, SUBMIT_JOB_BYTES, "%Y%m%d-%H%M%S-", &tm);
+    must(n + TAIL_CHARS < SUBMIT_JOB_BYTES);
+    for (size_t i = 0; i < TAIL_CHARS; i++)
+        out[n++] = digits[random[i] & 31];
+    out[n] = '\0';
+}
+
+static char *make_nonce(void)
+{
+    uint64_t bits[2];
+    identity_random(bits, sizeof bits);
+    return mem_printf("%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
 }
 
 struct missing {
@@ -117,6 +130,7 @@ enum err submit_experiment(struct client *client, const struct submit *s, struct
     mem_set_string(&m.u.submit.experiment, e->resolved_json);
     mem_set_string(&m.u.submit.base_dir, s->here ? e->base_dir : "");
     m.u.submit.mode = s->mode;
+    m.u.submit.nonce = make_nonce(); /* once: what is sent again is the same submission */
     enum err err = s->here ? ERR_OK : files_collect(e, &m.u.submit.files, d);
     bool whole = false;
     for (unsigned pass = 0; err == ERR_OK && !whole; pass++) {

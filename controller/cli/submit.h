@@ -9,7 +9,8 @@
 
 #define SUBMIT_JOB_BYTES 32u
 
-/* A new job id: "20261130-131943-7f3a", sortable and short enough to type. */
+/* A new job id: "20261130-131943-7f3a5c0e9td2b": sortable; 65 random bits, so that no two are alike; and a
+ * beginning of it is enough to type. */
 void submit_make_job_id(char out[SUBMIT_JOB_BYTES]);
 
 struct submit {

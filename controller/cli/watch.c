@@ -27,6 +27,7 @@ struct watch {
     int exit_code;
     uint32_t windows_total;
     char state[16];
+    char job[LIMIT_NAME_BYTES + 1]; /* whole from the first answer on: later jobs may begin alike */
     struct err_detail cause;
     struct err_detail waits; /* why it is queued, as told last */
     size_t drawn;            /* columns of the bar that stands */
@@ -110,6 +111,8 @@ static void take_watched(void *arg, const struct msg *reply)
     if (reply->kind != MSG_WATCHED)
         return;
     const char *state = msg_text(m->state);
+    if (msg_text(m->job)[0] != '\0')
+        snprintf(w->job, sizeof w->job, "%s", m->job);
     w->ended = strcmp(state, "queued") != 0 && strcmp(state, "running") != 0;
     w->exit_code = m->exit_code;
     w->windows_total = m->windows_total;
@@ -158,19 +161,19 @@ static enum err follow(struct watch *w, struct client *client, const struct watc
             return ERR_OK;
         if (interrupts == 1 && !cancelled) {
             fprintf(stderr, "\ncancelling; what was measured stays (^C again leaves at once)\n");
-            enum err e = cancel(client, options->job, d);
+            enum err e = cancel(client, w->job, d);
             if (e != ERR_OK && e != ERR_NOT_NOW) /* ERR_NOT_NOW: it has just ended, as will be seen */
                 return e;
             cancelled = true;
         }
         uint64_t before = w->next_line;
-        enum err e = ask_watch(client, options->job, before, take_watched, w, d);
+        enum err e = ask_watch(client, w->job, before, take_watched, w, d);
         if (!w->ended && options->check != NULL) {
             bool queued = strcmp(w->state, "queued") == 0;
             enum err gone = options->check(options->check_arg, queued, d);
             if (gone != ERR_OK && queued) {
                 struct err_detail ignored;
-                (void)cancel(client, options->job, &ignored); /* so that it can be resumed */
+                (void)cancel(client, w->job, &ignored); /* so that it can be resumed */
             }
             e = gone != ERR_OK ? gone : e;
         }
@@ -204,13 +207,13 @@ enum err watch_skip(struct client *client, struct watch_options *options, struct
 }
 
 /* "job X cancelled by 'me'", "job X failed: why" */
-static void say_end(const struct watch *w, const char *job)
+static void say_end(const struct watch *w)
 {
     const char *cause = w->cause.text;
     if (strcmp(w->state, "cancelled") == 0) /* then the cause is the whole sentence */
-        fprintf(stderr, "splitbench: job %s %s\n", job, cause);
+        fprintf(stderr, "splitbench: job %s %s\n", w->job, cause);
     else
-        fprintf(stderr, "splitbench: job %s %s%s%s\n", job, w->state, cause[0] == '\0' ? "" : ": ", cause);
+        fprintf(stderr, "splitbench: job %s %s%s%s\n", w->job, w->state, cause[0] == '\0' ? "" : ": ", cause);
 }
 
 enum err watch_job(struct client *client, const struct watch_options *options, struct watch_end *end,
@@ -221,6 +224,7 @@ enum err watch_job(struct client *client, const struct watch_options *options, s
     struct sigaction act = {.sa_handler = on_interrupt};
     struct sigaction old_int;
     struct sigaction old_term;
+    snprintf(w.job, sizeof w.job, "%s", options->job);
     interrupts = 0;
     sigaction(SIGINT, &act, &old_int);
     sigaction(SIGTERM, &act, &old_term);
@@ -231,10 +235,10 @@ enum err watch_job(struct client *client, const struct watch_options *options, s
     *end = (struct watch_end){.ended = w.ended,
                               .exit_code = w.ended ? w.exit_code : CLI_EXIT_INFRA,
                               .windows_total = w.windows_total};
+    memcpy(end->job, w.job, sizeof end->job);
     if (e == ERR_OK && w.ended && (strcmp(w.state, "done") != 0 || w.exit_code != 0))
-        say_end(&w, options->job);
+        say_end(&w);
     if (e == ERR_OK && !w.ended)
-        fprintf(stderr, "splitbench: job %s goes on; 'splitbench watch %s' follows it\n", options->job,
-                options->job);
+        fprintf(stderr, "splitbench: job %s goes on; 'splitbench watch %s' follows it\n", w.job, w.job);
     return e;
 }

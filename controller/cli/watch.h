@@ -8,7 +8,7 @@
 #include "controller/cli/client.h"
 
 struct watch_options {
-    const char *job;
+    const char *job;     /* its id, or a beginning of it */
     bool quiet;          /* no lines, no bar */
     bool cancel_on_intr; /* ^C cancels the job and waits for its end; a second ^C leaves at once */
     uint64_t from_line;  /* lines before this one are old */
@@ -22,9 +22,10 @@ struct watch_options {
 NODISCARD enum err watch_skip(struct client *client, struct watch_options *options, struct err_detail *d);
 
 struct watch_end {
-    bool ended;             /* else ^C asked to leave */
-    int exit_code;          /* the job's own; of one that goes on, CLI_EXIT_INFRA */
-    uint32_t windows_total; /* 0: it measures nothing */
+    bool ended;                     /* else ^C asked to leave */
+    int exit_code;                  /* the job's own; of one that goes on, CLI_EXIT_INFRA */
+    uint32_t windows_total;         /* 0: it measures nothing */
+    char job[LIMIT_NAME_BYTES + 1]; /* its whole id */
 };
 
 /* Returns when the job has ended, or when ^C asked to leave. */

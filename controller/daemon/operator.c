@@ -25,6 +25,7 @@ struct operator_work {
     struct store_job job;
     struct msg_strings lines;
     struct msg_strings waits; /* taken when the question came */
+    char *id;                 /* whole, of the job that was asked about; NULL: none was named */
     char *text;
     size_t text_len;
 };
@@ -37,9 +38,17 @@ static void work_free(struct operator_work *w)
     store_job_fini(&w->job);
     mem_free_strings(&w->lines.items, &w->lines.count);
     mem_free_strings(&w->waits.items, &w->waits.count);
+    free(w->id);
     free(w->text);
     free(w->who);
     free(w);
+}
+
+/* The question keeps what was typed: the pieces of a long answer are asked for with the same. */
+static enum err name_job(struct operator_work *w, struct store *store, const char *typed,
+                         struct err_detail *d)
+{
+    return msg_text(typed)[0] != '\0' ? store_find_job(store, typed, &w->id, d) : ERR_OK;
 }
 
 /* ---- SUBMIT --------------------------------------------------------------------------------------- */
@@ -80,7 +89,7 @@ static bool is_repeated(struct store *store, const struct job_spec *spec, enum e
         *e = ERR_OK;
         return false;
     }
-    bool same = *e == ERR_OK && old.mode == spec->mode &&
+    bool same = *e == ERR_OK && old.mode == spec->mode && strcmp(old.nonce, spec->nonce) == 0 &&
                 strcmp(old.experiment_json, spec->experiment->resolved_json) == 0;
     if (*e == ERR_OK && !same)
         *e = err_set(d, ERR_EXISTS, "there is another job '%s' already; choose another id", spec->id);
@@ -171,7 +180,9 @@ static void work_watch(struct store *store, void *arg)
     struct operator_work *w = arg;
     const struct msg_watch *m = &w->question.u.watch;
     /* The state first: a job that has ended has said all its lines. */
-    w->err = store_get_job(store, msg_text(m->job), &w->job, &w->detail);
+    w->err = name_job(w, store, m->job, &w->detail);
+    if (w->err == ERR_OK)
+        w->err = store_get_job(store, msg_text(w->id), &w->job, &w->detail);
     if (w->err == ERR_OK)
         w->err = store_get_lines(store, w->job.id, m->after_line, MSG_LINES_MAX, &w->lines, &w->detail);
 }
@@ -196,7 +207,8 @@ static void answer_watch(struct operator_work *w)
                              .remaining_ns = live ? channel_view_left_ns(look.view, clock_now_ns()) : 0,
                              .ok_per_s = live ? look.view->ok_per_s : 0,
                              .next_line = w->question.u.watch.after_line + w->lines.count,
-                             .lines = w->lines};
+                             .lines = w->lines,
+                             .job = mem_strdup(job->id)};
     w->lines = (struct msg_strings){0};
     link_answer(&w->request, &m);
     msg_fini(&m);
@@ -207,7 +219,9 @@ static void answer_watch(struct operator_work *w)
 static enum err resume(struct operator_work *w, struct store *store, struct err_detail *d)
 {
     struct job_spec *spec = NULL;
-    const char *id = msg_text(w->question.u.ask.job);
+    const char *id = w->id;
+    if (id == NULL)
+        return err_set(d, ERR_INVALID, "say which job is to be resumed");
     enum err e = store_get_job(store, id, &w->job, d);
     if (e != ERR_OK)
         return e;
@@ -233,7 +247,7 @@ static enum err write_report(struct operator_work *w, struct store *store, struc
 {
     const struct msg_ask *m = &w->question.u.ask;
     struct report *report = NULL;
-    enum err e = report_build(store, msg_text(m->job), &report, d);
+    enum err e = report_build(store, msg_text(w->id), &report, d);
     if (e != ERR_OK)
         return e;
     unsigned width = m->number >= 80 && m->number <= 1000 ? (unsigned)m->number : 80;
@@ -247,15 +261,18 @@ static enum err ask(struct operator_work *w, struct store *store, struct buf *ou
 {
     const struct msg_ask *m = &w->question.u.ask;
     char *text = NULL;
-    enum err e = ERR_OK;
+    enum err e = name_job(w, store, m->job, d);
+    if (e != ERR_OK)
+        return e;
     switch (m->kind) {
     case MSG_ASK_STATUS:
-        return status_write_json(store, msg_text(m->job), &w->waits, out, d);
+        return status_write_json(store, msg_text(w->id), &w->waits, out, d);
     case MSG_ASK_REPORT_JSON:
     case MSG_ASK_REPORT_TEXT:
         return write_report(w, store, out, d);
     case MSG_ASK_RESUME:
-        return resume(w, store, d);
+        e = resume(w, store, d);
+        return e == ERR_OK ? buf_append_text(out, w->id) : e;
     case MSG_ASK_TOKEN:
         e = server_make_token(w->server, store, msg_text(m->arg), m->number, &text, d);
         if (e == ERR_OK)
@@ -264,8 +281,9 @@ static enum err ask(struct operator_work *w, struct store *store, struct buf *ou
         return e;
     case MSG_ASK_REVOKE:
         return store_revoke(store, msg_text(m->arg), d);
+    case MSG_ASK_CANCEL: /* the loop does it, which has the id now */
+        return ERR_OK;
     case MSG_ASK_HOSTS:
-    case MSG_ASK_CANCEL:
     case MSG_ASK_COUNT:
         break;
     }
@@ -335,19 +353,30 @@ static void answer_hosts(struct server *s, const struct msg_ask *m, struct link_
     buf_fini(&out);
 }
 
-static void answer_cancel(struct server *s, const struct msg_ask *m, const char *who,
-                          struct link_request **request)
+static void answer_cancel(struct server *s, const char *id, const char *who, struct link_request **request)
 {
     struct err_detail d;
     char cause[512];
     snprintf(cause, sizeof cause, "cancelled by '%s'", who);
-    enum err e = job_table_cancel(s->jobs, msg_text(m->job), cause, &d);
+    enum err e = job_table_cancel(s->jobs, id, cause, &d);
     if (e != ERR_OK) {
         link_refuse(request, e, "%s", d.text);
         return;
     }
-    log_info("job_cancel", "job=%s by=%s", m->job, who);
-    answer_piece(request, "", 0, 0);
+    log_info("job_cancel", "job=%s by=%s", id, who);
+    answer_piece(request, id, strlen(id), 0);
+}
+
+static void answer_cancel_named(struct operator_work *w)
+{
+    answer_cancel(w->server, msg_text(w->id), w->who, &w->request);
+}
+
+/* With a whole id nobody waits for the worker, which may be writing a long report. */
+static bool is_alive(const struct server *s, const char *id)
+{
+    struct job_look look;
+    return job_table_look(s->jobs, id, &look);
 }
 
 /* ---- all of them ---------------------------------------------------------------------------------- */
@@ -404,8 +433,10 @@ void operator_handle(struct server *s, struct server_peer *peer, const struct ms
         answer_piece(&request, peer->answer.text, peer->answer.len, m->u.ask.offset);
     else if (m->u.ask.kind == MSG_ASK_HOSTS)
         answer_hosts(s, &m->u.ask, &request);
+    else if (m->u.ask.kind == MSG_ASK_CANCEL && is_alive(s, msg_text(m->u.ask.job)))
+        answer_cancel(s, m->u.ask.job, link_peer_name(peer->link), &request);
     else if (m->u.ask.kind == MSG_ASK_CANCEL)
-        answer_cancel(s, &m->u.ask, link_peer_name(peer->link), &request);
+        give_to_worker(s, peer, m, request, work_ask, answer_cancel_named);
     else
         give_to_worker(s, peer, m, request, work_ask, answer_ask);
 }

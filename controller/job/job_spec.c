@@ -22,6 +22,7 @@ void job_spec_free(struct job_spec *s)
     design_free(s->design);
     experiment_free(s->experiment);
     free(s->base_dir);
+    free(s->nonce);
     free(s->id);
     free(s);
 }
@@ -81,6 +82,7 @@ enum err job_spec_from_submit(const struct msg_submit *m, struct job_spec **out,
     s->id = mem_strdup(m->job);
     s->mode = m->mode;
     s->base_dir = mem_strdup(msg_text(m->base_dir));
+    s->nonce = mem_strdup(msg_text(m->nonce));
     uint64_t total = 0;
     for (size_t i = 0; e == ERR_OK && i < m->files.count; i++) {
         e = add_file(s, &m->files.items[i], d);
@@ -179,6 +181,7 @@ enum err job_spec_from_store(const struct store_job *job, const char *state_dir,
     s->id = mem_strdup(job->id);
     s->mode = job->mode;
     s->base_dir = mem_strdup(msg_text(job->base_dir));
+    s->nonce = mem_strdup(msg_text(job->nonce));
     e = parse(s, job->experiment_json, d);
     if (e == ERR_OK)
         e = read_files(s, state_dir, d);
@@ -199,7 +202,8 @@ void job_spec_row(const struct job_spec *s, struct store_job *out)
                               .placement = STORE_PLACEMENT_SHARED, /* means nothing before there are hosts */
                               .created_wall_ns = clock_wall_ns(),
                               .experiment_json = s->experiment->resolved_json,
-                              .base_dir = s->base_dir};
+                              .base_dir = s->base_dir,
+                              .nonce = s->nonce};
     if (s->mode == MSG_MODE_RUN)
         out->windows_total = (uint32_t)s->design->window_count;
 }

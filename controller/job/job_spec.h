@@ -11,6 +11,7 @@
 struct job_spec {
     char *id;
     enum msg_mode mode;
+    char *nonce;    /* of the submission, "" when it had none */
     char *base_dir; /* "" unless the operator sits on the controller's machine */
     struct experiment *experiment;
     struct design *design;

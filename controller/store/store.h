@@ -62,6 +62,7 @@ struct store_job {
     uint64_t ended_wall_ns;
     char *experiment_json;
     char *base_dir;
+    char *nonce; /* of its SUBMIT, "" when that had none */
     uint32_t windows_total;
     uint32_t windows_done; /* with a valid attempt or retries used up */
 };
@@ -69,7 +70,10 @@ void store_job_fini(struct store_job *job);
 
 /* `windows_done` is not taken: it is counted from the attempts. ERR_EXISTS: the id is taken. */
 NODISCARD enum err store_add_job(struct store *s, const struct store_job *job, struct err_detail *d);
-/* `id` "" is the newest. */
+/* What people call a job: its id, or a beginning of it that no other job has. The caller frees `id`.
+ * ERR_INVALID lists the jobs that begin so; ERR_NOT_FOUND. */
+NODISCARD enum err store_find_job(struct store *s, const char *text, char **id, struct err_detail *d);
+/* `id` is whole; "" is the newest. */
 NODISCARD enum err store_get_job(struct store *s, const char *id, struct store_job *out,
                                  struct err_detail *d);
 /* Newest first; the caller finis each and frees the array. */

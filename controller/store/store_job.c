@@ -24,6 +24,7 @@ static const struct store_column columns[] = {
     C_U64("ended_wall_ns", ended_wall_ns),
     C_TEXT("experiment_json", experiment_json),
     C_TEXT("base_dir", base_dir),
+    C_TEXT("nonce", nonce),
     C_U32("windows_total", windows_total),
     C_READ("(SELECT count(*) FROM attempts WHERE attempts.job = jobs.id AND attempts.final)", U32,
            windows_done, uint32_t),
@@ -61,6 +62,42 @@ enum err store_get_job(struct store *s, const char *id, struct store_job *out, s
         *out = job;
     else
         store_job_fini(&job);
+    return e;
+}
+
+#define CANDIDATES_MAX 5u /* of an ambiguous beginning, shown */
+
+/* Several jobs begin so: which, as far as they fit. */
+static enum err refuse_ambiguous(const char *text, const struct msg_strings *ids, struct err_detail *d)
+{
+    char list[512];
+    size_t n = 0;
+    for (size_t i = 0; i < ids->count && i < CANDIDATES_MAX && n < sizeof list; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i != 0 ? ", " : "", ids->items[i]);
+    return err_set(d, ERR_INVALID, "'%s' is the beginning of more than one job: %s%s; give more of its id",
+                   text, list, ids->count > CANDIDATES_MAX ? " and others" : "");
+}
+
+enum err store_find_job(struct store *s, const char *text, char **id, struct err_detail *d)
+{
+    struct store_rows rows;
+    struct msg_strings ids = {0};
+    /* In order, so that a whole id comes before longer ones that begin with it. */
+    store_rows_init(&rows, s,
+                    "SELECT id FROM jobs WHERE id >= ?1 AND id < ?1 || char(0x10ffff) ORDER BY id LIMIT ?2",
+                    STORE_VALUES(store_text(text), store_u64(CANDIDATES_MAX + 1)));
+    while (store_rows_next(&rows)) {
+        ids.items = store_grow(ids.items, ids.count, sizeof(*ids.items));
+        ids.items[ids.count++] = store_column_text(&rows, 0);
+    }
+    enum err e = store_rows_fini(&rows, d);
+    if (e == ERR_OK && ids.count == 0)
+        e = err_set(d, ERR_NOT_FOUND, "no job %s: 'splitbench status' lists them", text);
+    if (e == ERR_OK && ids.count > 1 && strcmp(ids.items[0], text) != 0)
+        e = refuse_ambiguous(text, &ids, d);
+    if (e == ERR_OK)
+        *id = mem_strdup(ids.items[0]);
+    mem_free_strings(&ids.items, &ids.count);
     return e;
 }
 

@@ -175,12 +175,17 @@ static const char figures_may_be_unknown[] =
     "DROP TABLE loads;"
     "ALTER TABLE loads_3 RENAME TO loads;";
 
+/* Each line stands alone. */
+static const char schema_4[] =
+    "ALTER TABLE jobs ADD COLUMN nonce TEXT NOT NULL DEFAULT '';"; /* of its SUBMIT; '' = it had none */
+
 /* [version]: what makes a file of that schema one of the next, but for the columns of new figures; NULL:
  * nothing else. */
 static const char *const steps[STORE_SCHEMA_VERSION] = {
     [0] = schema_1,
     [1] = "ALTER TABLE hosts ADD COLUMN libraries TEXT NOT NULL DEFAULT '';", /* '' = not known */
     [2] = figures_may_be_unknown,
+    [3] = schema_4,
 };
 
 /* The column of each figure; those of schema 1 stand in its text. */
@@ -226,6 +231,9 @@ char *store_disguise_sql(unsigned version)
     must(buf_append_text(&sql, "PRAGMA temp_store = MEMORY;") == ERR_OK); /* there may be nowhere to write */
     if (version < 2)
         must(buf_append_text(&sql, "CREATE TEMP VIEW hosts AS SELECT *, '' AS libraries FROM main.hosts;") ==
+             ERR_OK);
+    if (version < 4) /* a view has no rowid of its own, which lists of jobs are ordered by */
+        must(buf_append_text(&sql, "CREATE TEMP VIEW jobs AS SELECT rowid, *, '' AS nonce FROM main.jobs;") ==
              ERR_OK);
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         must(buf_printf(&sql, "CREATE TEMP VIEW %s AS SELECT *", tables[t]) == ERR_OK);

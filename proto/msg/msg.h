@@ -460,6 +460,9 @@ struct msg_submit { /* repeated, with the same job id, until nothing is missing;
     char *experiment; /* resolved JSON text */
     struct msg_files files;
     char *base_dir; /* the experiment file's, when the operator is on the controller's machine; else "" */
+    /* Drawn once for each submission: the same id and nonce is the same job, another nonce another one. "":
+     * an operator of an earlier release, told by what is submitted. */
+    char *nonce;
 };
 
 struct msg_submitted {
@@ -493,6 +496,7 @@ struct msg_watched {
     uint64_t ok_per_s;     /* live */
     uint64_t next_line;
     struct msg_strings lines;
+    char *job; /* its whole id; "": a controller of an earlier release, which takes nothing else */
 };
 
 #define MSG_ASK_LIST(X)                                                                                      \

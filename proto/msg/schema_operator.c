@@ -42,6 +42,7 @@ static const struct schema_field submit_fields[] = {
     F_TEXT(experiment, ANY, LIMIT_FRAME_BYTES),
     F_STRUCT(files, msg_files, schema_files),
     F_TEXT(base_dir, ANY, LIMIT_PATH_BYTES),
+    F_TEXT(nonce, NO_NAME, LIMIT_NAME_BYTES),
 };
 static const struct schema schema_submit = SCHEMA_OF(OURS, submit__descriptor, submit_fields);
 #undef OURS
@@ -97,6 +98,7 @@ static const struct schema_field watched_fields[] = {
     F_ANY(ok_per_s),
     F_ANY(next_line),
     F_STRINGS(lines, PROSE, MSG_LINES_MAX, LIMIT_CHUNK_BYTES),
+    F_TEXT(job, NO_NAME, LIMIT_NAME_BYTES),
 };
 static const struct schema schema_watched = SCHEMA_OF(OURS, watched__descriptor, watched_fields);
 #undef OURS

@@ -33,11 +33,20 @@ attempts >"$lab/kept"
 [ "$(wc -l <"$lab/kept")" -lt "$(wc -l <"$lab/before")" ] || fail "nothing was taken away"
 
 say "is gone on with"
-"$bin/splitbench" resume --local --state "$state" "$job" >"$lab/resume.out" 2>"$lab/resume.log" || fail "resume"
+"$bin/splitbench" resume --local --state "$state" "${job%?}" >"$lab/resume.out" 2>"$lab/resume.log" || fail "resume"
 grep -q 'resumed: 1 of 2 already measured' "$lab/resume.log" || fail "it does not say what was there"
 attempts >"$lab/after"
 [ "$(cut -d'|' -f1 "$lab/after" | sort -u | tr '\n' ' ')" = "0 1 " ] || fail "a window is missing: $(cat "$lab/after")"
 head -n "$(wc -l <"$lab/kept")" "$lab/after" | cmp -s - "$lab/kept" || fail "what was measured was measured again"
+
+say "and read, by the beginning of its id"
+for command in report status; do
+    "$bin/splitbench" $command --local --state "$state" "${job%?}" >"$lab/read" || fail "$command of ${job%?}"
+    grep -q "$job" "$lab/read" || fail "$command of ${job%?}: $(cat "$lab/read")"
+done
+status=0
+"$bin/splitbench" report --local --state "$state" 3 >"$lab/read" 2>&1 || status=$?
+[ "$status" -eq 2 ] && grep -q "no local job 3: " "$lab/read" || fail "report of nothing: $status, $(cat "$lab/read")"
 
 say "another's is not"
 sql "UPDATE jobs SET state = 'failed', experiment_json = '{ \"of\": \"another version\" }'"

@@ -167,14 +167,21 @@ static enum err ask(struct fixture *f, enum msg_ask_kind kind, const char *job, 
     return call(f, &m);
 }
 
-static enum err submit(struct fixture *f, const char *job, const char *text, struct msg_file *file)
+static enum err submit_as(struct fixture *f, const char *job, const char *nonce, const char *text,
+                          struct msg_file *file)
 {
     struct msg m;
     msg_init(&m, MSG_SUBMIT);
     m.u.submit = (struct msg_submit){.job = (char *)(uintptr_t)job,
+                                     .nonce = (char *)(uintptr_t)nonce,
                                      .experiment = (char *)(uintptr_t)text,
                                      .files = {.items = file, .count = file ? 1 : 0}};
     return call(f, &m);
+}
+
+static enum err submit(struct fixture *f, const char *job, const char *text, struct msg_file *file)
+{
+    return submit_as(f, job, "", text, file);
 }
 
 static enum err blob(struct fixture *f, const struct msg_file *file, uint64_t offset, const char *text,
@@ -267,6 +274,66 @@ static void test_another_experiment_of_the_same_id(void **state)
     assert_non_null(strstr(f->detail.text, "j1"));
 }
 
+/* Two operators drew the same id: the second must not be told that the first one's job is its own. */
+static void test_another_submission_of_the_same_id_and_experiment(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(submit_as(f, "j1", "n1", experiment_text, NULL), ERR_OK);
+    assert_int_equal(submit_as(f, "j1", "n1", experiment_text, NULL), ERR_OK); /* its answer was lost */
+    assert_int_equal(submit_as(f, "j1", "n2", experiment_text, NULL), ERR_EXISTS);
+    assert_int_equal(submit(f, "j1", experiment_text, NULL), ERR_EXISTS);
+    /* Nor when the first one's was accepted by the controller before. */
+    hang_up(f);
+    stop_server(f);
+    start_server(f);
+    dial(f);
+    assert_int_equal(submit_as(f, "j1", "n2", experiment_text, NULL), ERR_EXISTS);
+    assert_int_equal(submit_as(f, "j1", "n1", experiment_text, NULL), ERR_OK);
+    assert_int_equal(ask(f, MSG_ASK_STATUS, "", "", 0), ERR_OK);
+    const char *first = strstr(f->reply.u.answer.text, "\"id\": \"j1\"");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "\"id\": "));
+}
+
+static void test_a_job_is_named_by_the_beginning_of_its_id(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(submit(f, "20261130-131943-7f3a", experiment_text, NULL), ERR_OK);
+    assert_int_equal(submit(f, "20261130-131943-7f3b", experiment_text, NULL), ERR_OK);
+    assert_int_equal(submit(f, "20261201", experiment_text, NULL), ERR_OK);
+    assert_int_equal(submit(f, "20261201-1", experiment_text, NULL), ERR_OK);
+    assert_int_equal(watch(f, "20261130-131943-7f3a"), ERR_OK);
+    assert_string_equal(f->reply.u.watched.job, "20261130-131943-7f3a");
+    assert_int_equal(watch(f, "20261201"), ERR_OK); /* whole, though another one begins so */
+    assert_string_equal(f->reply.u.watched.job, "20261201");
+    assert_int_equal(ask(f, MSG_ASK_STATUS, "20261201-", "", 0), ERR_OK);
+    assert_non_null(strstr(f->reply.u.answer.text, "\"id\": \"20261201-1\""));
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "20261201-", "", 0), ERR_OK);
+    assert_string_equal(f->reply.u.answer.text, "20261201-1");
+    await_state(f, "20261201-1", "cancelled");
+    assert_int_equal(ask(f, MSG_ASK_REPORT_TEXT, "20261201-", "", 0), ERR_OK);
+    assert_non_null(strstr(f->reply.u.answer.text, "job 20261201-1, cancelled"));
+    assert_int_equal(ask(f, MSG_ASK_RESUME, "20261201-", "", 0), ERR_OK);
+    assert_string_equal(f->reply.u.answer.text, "20261201-1");
+    await_state(f, "20261201-1", "queued");
+}
+
+static void test_an_ambiguous_beginning_lists_the_candidates(void **state)
+{
+    struct fixture *f = *state;
+    static const enum msg_ask_kind kinds[] = {MSG_ASK_STATUS, MSG_ASK_REPORT_TEXT, MSG_ASK_REPORT_JSON,
+                                              MSG_ASK_RESUME, MSG_ASK_CANCEL};
+    assert_int_equal(submit(f, "20261130-131943-7f3a", experiment_text, NULL), ERR_OK);
+    assert_int_equal(submit(f, "20261130-131943-7f3b", experiment_text, NULL), ERR_OK);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        assert_int_equal(ask(f, kinds[i], "20261130", "", 0), ERR_INVALID);
+        assert_non_null(strstr(f->detail.text, "20261130-131943-7f3a, 20261130-131943-7f3b; give more"));
+    }
+    assert_int_equal(watch(f, "20261130-131943-7f3"), ERR_INVALID);
+    await_state(f, "20261130-131943-7f3a", "queued");
+    await_state(f, "20261130-131943-7f3b", "queued");
+}
+
 static void test_what_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -276,7 +343,7 @@ static void test_what_is_refused(void **state)
     assert_int_equal(blob(f, &file, 0, "xy", 2), ERR_INVALID); /* not what the hash says */
     assert_int_equal(watch(f, "nobody"), ERR_NOT_FOUND);
     assert_int_equal(ask(f, MSG_ASK_RESUME, "nobody", "", 0), ERR_NOT_FOUND);
-    assert_int_equal(ask(f, MSG_ASK_CANCEL, "nobody", "", 0), ERR_NOT_NOW);
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "nobody", "", 0), ERR_NOT_FOUND);
     assert_int_equal(ask(f, MSG_ASK_REPORT_TEXT, "", "", 0), ERR_NOT_FOUND);
     assert_int_equal(ask(f, MSG_ASK_TOKEN, "", "agent", NS_PER_S), ERR_UNSUPPORTED); /* no CA here */
     assert_int_equal(ask(f, MSG_ASK_REVOKE, "", "nobody", 0), ERR_NOT_FOUND);
@@ -309,6 +376,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_job_from_files_to_cancel_and_resume),
         TEST(test_another_experiment_of_the_same_id),
+        TEST(test_another_submission_of_the_same_id_and_experiment),
+        TEST(test_a_job_is_named_by_the_beginning_of_its_id),
+        TEST(test_an_ambiguous_beginning_lists_the_candidates),
         TEST(test_what_is_refused),
         TEST(test_hosts_and_status_are_json),
     };

@@ -44,6 +44,50 @@ static void test_job_comes_back_as_it_was(void **state)
     assert_non_null(strstr(d.text, "j2"));
 }
 
+static void expect_found(struct place *p, const char *text, const char *wanted)
+{
+    char *id = NULL;
+    assert_int_equal(store_find_job(p->store, text, &id, NULL), ERR_OK);
+    assert_string_equal(id, wanted);
+    free(id);
+}
+
+static void test_a_job_is_found_by_the_beginning_of_its_id(void **state)
+{
+    struct place *p = *state;
+    static const char *const ids[] = {"a", "ab1", "ab2", "c_1", "cx1"};
+    char *id = NULL;
+    struct err_detail d;
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        place_add_job(p, ids[i]);
+    expect_found(p, "a", "a"); /* whole, though others begin so */
+    expect_found(p, "ab1", "ab1");
+    expect_found(p, "cx", "cx1");
+    expect_found(p, "c_", "c_1"); /* no pattern */
+    assert_int_equal(store_find_job(p->store, "ab", &id, &d), ERR_INVALID);
+    assert_string_equal(d.text, "'ab' is the beginning of more than one job: ab1, ab2; give more of its id");
+    assert_int_equal(store_find_job(p->store, "b", &id, &d), ERR_NOT_FOUND);
+    assert_int_equal(store_find_job(p->store, "ab11", &id, &d), ERR_NOT_FOUND);
+    assert_int_equal(store_find_job(p->store, "%", &id, &d), ERR_NOT_FOUND);
+    assert_null(id);
+}
+
+static void test_of_many_candidates_the_first_are_listed(void **state)
+{
+    struct place *p = *state;
+    static const char *const ids[] = {"j1", "j2", "j3", "j4", "j5", "j6", "j7"};
+    char *id = NULL;
+    struct err_detail d;
+    for (size_t i = 0; i < 5; i++)
+        place_add_job(p, ids[i]);
+    assert_int_equal(store_find_job(p->store, "j", &id, &d), ERR_INVALID);
+    assert_non_null(strstr(d.text, ": j1, j2, j3, j4, j5; give more"));
+    for (size_t i = 5; i < ARRAY_LEN(ids); i++)
+        place_add_job(p, ids[i]);
+    assert_int_equal(store_find_job(p->store, "j", &id, &d), ERR_INVALID);
+    assert_non_null(strstr(d.text, ": j1, j2, j3, j4, j5 and others; give more"));
+}
+
 static void test_job_list_is_newest_first(void **state)
 {
     struct place *p = *state;
@@ -152,8 +196,12 @@ static void test_lines_are_read_in_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORE_TEST(test_job_comes_back_as_it_was),   STORE_TEST(test_job_list_is_newest_first),
-        STORE_TEST(test_job_states_set_their_times), STORE_TEST(test_interrupted_jobs_fail),
+        STORE_TEST(test_job_comes_back_as_it_was),
+        STORE_TEST(test_job_list_is_newest_first),
+        STORE_TEST(test_a_job_is_found_by_the_beginning_of_its_id),
+        STORE_TEST(test_of_many_candidates_the_first_are_listed),
+        STORE_TEST(test_job_states_set_their_times),
+        STORE_TEST(test_interrupted_jobs_fail),
         STORE_TEST(test_lines_are_read_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
