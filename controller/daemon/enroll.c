@@ -11,7 +11,8 @@
 struct enrollment {
     struct server *server;
     struct link_request *request;
-    char *secret;
+    uint64_t network; /* where it comes from */
+    uint8_t token[MSG_HASH_BYTES];
     char *name;
     char *csr_pem;
     enum msg_role role;
@@ -25,12 +26,12 @@ static void hash_secret(const char *secret, uint8_t out[MSG_HASH_BYTES])
     sha256_of(secret, strlen(secret), out);
 }
 
-/* Signed first, so that a bad request does not use the token up; given away only when the token is good. */
+/* The token was good a moment ago. Signed first, so that a bad request does not use it up; given away only
+ * when it is good still. */
 static enum err enroll(struct enrollment *e, struct store *store, struct err_detail *d)
 {
     struct server *s = e->server;
     struct identity_facts facts;
-    uint8_t hash[MSG_HASH_BYTES];
     enum err r = identity_sign_request(s->o.identity_dir, e->csr_pem, e->name, e->role, SERVER_CERTIFICATE_NS,
                                        &e->certificate_pem, d);
     if (r != ERR_OK)
@@ -38,8 +39,7 @@ static enum err enroll(struct enrollment *e, struct store *store, struct err_det
     r = identity_check_certificate(s->o.identity->ca_pem, e->certificate_pem, &facts, d);
     if (r != ERR_OK)
         return r;
-    hash_secret(e->secret, hash);
-    r = store_use_token(store, hash, e->name, e->role, d);
+    r = store_use_token(store, e->token, e->name, e->role, d);
     if (r != ERR_OK)
         return r;
     return store_add_certificate(store, facts.serial, e->name, e->role, d);
@@ -51,9 +51,17 @@ static void work_enroll(struct store *store, void *arg)
     e->err = enroll(e, store, &e->detail);
 }
 
+static void leave(struct server *s, uint64_t network, enum err e)
+{
+    if (doorstep_leave(s->doorstep, network, e == ERR_DENIED, clock_now_ns()))
+        log_warn("strangers_barred", "network=%016llx why=\"%u wrong tokens\"", (unsigned long long)network,
+                 DOORSTEP_WRONG_MAX);
+}
+
 static void on_enrolled(void *arg)
 {
     struct enrollment *e = arg;
+    leave(e->server, e->network, e->err);
     if (e->err == ERR_OK) {
         struct msg m;
         msg_init(&m, MSG_ENROLLED);
@@ -70,32 +78,55 @@ static void on_enrolled(void *arg)
         log_warn("enrollment_refused", "name=%s why=\"%s\"", e->name, e->detail.text);
         link_refuse(&e->request, e->err, "%s", e->detail.text);
     }
-    free(e->secret);
     free(e->name);
     free(e->csr_pem);
     free(e->certificate_pem);
     free(e);
 }
 
+/* What costs next to nothing to look at. */
+static enum err check_request(const struct server *s, const struct msg_enroll *m, struct err_detail *d)
+{
+    if (s->o.identity == NULL)
+        return err_set(d, ERR_UNSUPPORTED, "this controller has no CA: it serves one machine over ipc");
+    if (m->role != MSG_ROLE_AGENT && m->role != MSG_ROLE_OPERATOR)
+        return err_set(d, ERR_INVALID, "only agents and operators are enrolled");
+    return path_check_name("name", msg_text(m->name), d);
+}
+
+/* One row of the store, on the loop: whoever has no token costs us no more than that. */
+static enum err check_token(struct server *s, const struct msg_enroll *m, uint64_t network,
+                            uint8_t token[MSG_HASH_BYTES], struct err_detail *d)
+{
+    enum err e = doorstep_enter(s->doorstep, network, clock_now_ns(), d);
+    if (e != ERR_OK) /* not logged: there may be thousands */
+        return e;
+    hash_secret(msg_text(m->token), token);
+    e = store_check_token(s->store, token, m->role, d);
+    if (e == ERR_OK)
+        return e;
+    log_warn("enrollment_refused", "name=%s why=\"%s\"", msg_text(m->name), d->text);
+    leave(s, network, e);
+    return e;
+}
+
 void server_enroll(struct server *s, const struct msg_enroll *m, struct link_request *request)
 {
     struct err_detail d;
-    if (s->o.identity == NULL) {
-        link_refuse(&request, ERR_UNSUPPORTED, "this controller has no CA: it serves one machine over ipc");
-        return;
-    }
-    if (m->role != MSG_ROLE_AGENT && m->role != MSG_ROLE_OPERATOR) {
-        link_refuse(&request, ERR_INVALID, "only agents and operators are enrolled");
-        return;
-    }
-    if (path_check_name("name", msg_text(m->name), &d) != ERR_OK) {
-        link_refuse(&request, ERR_INVALID, "%s", d.text);
+    uint8_t token[MSG_HASH_BYTES];
+    uint64_t network = link_request_network(request);
+    enum err r = check_request(s, m, &d);
+    if (r == ERR_OK)
+        r = check_token(s, m, network, token, &d);
+    if (r != ERR_OK) {
+        link_refuse(&request, r, "%s", d.text);
         return;
     }
     struct enrollment *e = mem_zalloc(1, sizeof *e);
     e->server = s;
     e->request = request;
-    e->secret = mem_strdup(msg_text(m->token));
+    e->network = network;
+    memcpy(e->token, token, sizeof e->token);
     e->name = mem_strdup(m->name);
     e->csr_pem = mem_strdup(msg_text(m->csr_pem));
     e->role = m->role;

@@ -257,6 +257,7 @@ static void free_parts(struct server *s)
     fleet_free(s->fleet);
     store_worker_free(s->worker);
     store_close(s->store);
+    doorstep_free(s->doorstep);
     free(s->blob_dir);
     free(s);
 }
@@ -314,6 +315,7 @@ enum err server_new(const struct server_options *options, struct server **out, s
 {
     struct server *s = mem_zalloc(1, sizeof *s);
     s->o = *options;
+    s->doorstep = doorstep_new();
     s->blob_dir = mem_printf("%s/blobs", options->state_dir);
     do
         identity_random(&s->incarnation, sizeof s->incarnation);

@@ -3,6 +3,7 @@
 /*
  * What the files of the server share. Not for others.
  */
+#include "controller/daemon/doorstep.h"
 #include "controller/daemon/server.h"
 
 struct server_answer { /* the last long answer to an operator, read in pieces */
@@ -32,6 +33,7 @@ struct server {
     struct job_table *jobs;
     struct store *store; /* the loop's own, for reading only */
     struct server_peer *peers;
+    struct doorstep *doorstep;
     uint64_t last_peer_id;
     uv_timer_t tick;
     bool closing;

@@ -172,8 +172,12 @@ NODISCARD enum err store_get_lines(struct store *s, const char *job, uint64_t af
 /* Enrollment tokens (by hash) and certificates. */
 NODISCARD enum err store_add_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
                                    uint64_t expires_wall_ns, struct err_detail *d);
-/* Uses it up in one transaction. ERR_DENIED: unknown, used before, expired, or made for another role.
- * ERR_EXISTS: a certificate of another role that was not taken back has this name. It is not used up then. */
+/* May it be used now by somebody who wants to be `role`? Reads one row. ERR_DENIED: unknown, used before,
+ * expired, or made for another role. */
+NODISCARD enum err store_check_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
+                                     struct err_detail *d);
+/* Uses it up in one transaction. ERR_DENIED: as store_check_token. ERR_EXISTS: a certificate of another role
+ * that was not taken back has this name. It is not used up then. */
 NODISCARD enum err store_use_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], const char *name,
                                    enum msg_role role, struct err_detail *d);
 /* Every certificate issued up to now; later ones of the same name are good. ERR_NOT_FOUND: there was none. */

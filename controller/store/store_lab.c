@@ -14,9 +14,8 @@ enum err store_add_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], en
                      d);
 }
 
-/* ERR_OK when the token may be used now by a peer that wants to be `role`. */
-static enum err judge_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
-                            struct err_detail *d)
+enum err store_check_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
+                           struct err_detail *d)
 {
     struct store_rows rows;
     store_rows_init(&rows, s,
@@ -74,7 +73,7 @@ enum err store_use_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], co
     enum err e = store_begin(s, d);
     if (e != ERR_OK)
         return e;
-    e = judge_token(s, hash, role, d); /* first: strangers do not learn names */
+    e = store_check_token(s, hash, role, d); /* first: strangers do not learn names */
     if (e == ERR_OK)
         e = judge_name(s, name, role, d);
     if (e == ERR_OK)

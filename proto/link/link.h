@@ -29,7 +29,7 @@ struct link_server_handlers {
     /* A permitted request. Answer it exactly once with link_answer or link_refuse, now or later. `m` is
      * borrowed. */
     void (*on_request)(void *arg, struct link_peer *peer, const struct msg *m, struct link_request *request);
-    /* A stranger asks for a certificate. Answer like a request; `peer` has no name yet. */
+    /* A stranger asks for a certificate. Answer like a request; to refuse it ends the connection. */
     void (*on_enroll)(void *arg, const struct msg_enroll *m, struct link_request *request);
     void (*on_gone)(void *arg, struct link_peer *peer, const char *why);
     /* Something was refused below: for the log only. */
@@ -56,6 +56,10 @@ const char *link_server_address(const struct link_server *server, size_t i);
 /* `m` is borrowed for the call. A vanished peer makes these no-ops. */
 void link_answer(struct link_request **request, const struct msg *m);
 void link_refuse(struct link_request **request, enum err code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Where it came from, as far as addresses are one party's: one of IPv4, 64 bits of IPv6; 0: over ipc, or
+ * gone. */
+uint64_t link_request_network(const struct link_request *request);
 
 const char *link_peer_name(const struct link_peer *peer);
 enum msg_role link_peer_role(const struct link_peer *peer);

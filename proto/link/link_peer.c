@@ -134,6 +134,13 @@ void link_answer(struct link_request **request, const struct msg *m)
     free(r);
 }
 
+/* The peer has been told why: the connection goes once that has had time to arrive. */
+static void linger(struct link_peer *peer, const char *why)
+{
+    end(peer, why);
+    peer->deadline_ns = clock_now_ns() + LINK_LINGER_NS;
+}
+
 void link_refuse(struct link_request **request, enum err code, const char *fmt, ...)
 {
     struct link_request *r = *request;
@@ -146,8 +153,11 @@ void link_refuse(struct link_request **request, enum err code, const char *fmt, 
         vsnprintf(text, sizeof text, fmt, ap);
         va_end(ap);
         take_request(r);
-        if (peer->session.state != SESSION_ENDED)
+        bool heard = peer->session.state != SESSION_ENDED;
+        if (heard)
             send_refusal(peer, r, code, text);
+        if (heard && r->kind == MSG_ENROLL)
+            linger(peer, text); /* one try for each connection: the next costs another TLS handshake */
     }
     free(r);
 }
@@ -159,8 +169,7 @@ static void refuse_peer(struct link_peer *peer, const struct link_request *r, en
     if (s->handlers.on_refused != NULL)
         s->handlers.on_refused(s->handlers.arg, peer->ipc ? "ipc" : peer->address, text);
     send_refusal(peer, r, code, text);
-    end(peer, text);
-    peer->deadline_ns = clock_now_ns() + LINK_LINGER_NS;
+    linger(peer, text);
 }
 
 /* ---- the conversation, in the order of a connection's life --------------------------------------------- */
@@ -320,6 +329,17 @@ void link_peer_hear(struct link_peer *peer, uint32_t number, const void *data, s
 }
 
 /* ---- what handlers may ask ----------------------------------------------------------------------------- */
+
+uint64_t link_request_network(const struct link_request *request)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    uint64_t network = 0;
+    if (request->peer == NULL || request->peer->ipc)
+        return 0;
+    const uint8_t *bytes = request->peer->remote.s6_addr;
+    memcpy(&network, memcmp(bytes, mapped, sizeof mapped) == 0 ? bytes + 8 : bytes, sizeof network);
+    return network;
+}
 
 const char *link_peer_name(const struct link_peer *peer)
 {

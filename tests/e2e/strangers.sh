@@ -75,10 +75,31 @@ enroll "$token" trent >"$lab/trent.log" 2>&1 || fail "trent cannot enroll"
 if enroll "$token" twice >"$lab/twice.log" 2>&1; then fail "a token was good twice"; fi
 [ ! -e "$lab/twice.id/cert.pem" ] || fail "a certificate was left behind for a used token"
 say "  $(tail -n 1 "$lab/twice.log")"
-if enroll "sb1.AAAAAAAAAAAAAAAAAAAAAAAAAAA.$(echo "$token" | cut -d. -f3)" guess >"$lab/guess.log" 2>&1; then
+if enroll "sb1.AAAAAAAAAAAAAAAAAAAAAAAAAAA.$(echo "$token" | cut -d. -f3)" guess >"$lab/guessed.log" 2>&1; then
     fail "a guessed token was good"
 fi
-say "  $(tail -n 1 "$lab/guess.log")"
+say "  $(tail -n 1 "$lab/guessed.log")"
+
+say "made-up tokens on 60 connections at once"
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+lab_spawn guess timeout 120 ip netns exec "$ctl" "$stranger" guess $address 7411 60 5
+guesser=$spawned
+lab_until 30 grep -q guessing "$lab/guess.log" || fail "the guesses do not begin: $(cat "$lab/guess.log")"
+slowest=0 asked=0
+while kill -0 "$guesser" 2>/dev/null; do
+    began=$(now_ms)
+    sb status >"$lab/status.txt" || fail "no status beside the guesses"
+    took=$(($(now_ms) - began)) asked=$((asked + 1))
+    [ "$took" -le "$slowest" ] || slowest=$took
+done
+wait "$guesser" || fail "a guess is not refused: $(cat "$lab/guess.log")"
+[ "$asked" -ge 3 ] || fail "the guesses were over before the controller was asked: $asked"
+[ "$slowest" -lt 2000 ] || fail "status took $slowest ms beside the guesses"
+say "  the slowest of $asked status took $slowest ms"
+enroll "$(sb token agent)" rupert >"$lab/rupert.log" 2>&1 || fail "nobody is enrolled beside the guesses: $(cat "$lab/rupert.log")"
+grep -q "why=\"unknown token" "$lab/controller.log" || fail "guesses are not logged"
+[ "$(grep -c "name=nobody why=" "$lab/controller.log")" -le 20 ] || fail "guesses fill the log"
+is_running
 
 say "an agent's certificate in the controller's place"
 lab_spawn imposter ip netns exec "$ctl" openssl s_server -accept $address:7499 -quiet \

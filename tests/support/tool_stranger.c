@@ -435,6 +435,51 @@ static int case_stay(char **args)
     return status;
 }
 
+/* Eight ENROLLs at once, each with a token that nobody made and a request that could be signed. */
+static void send_guesses(struct raw_peer *p, char *csr)
+{
+    for (uint64_t i = 1; i <= 8; i++) {
+        struct msg m;
+        msg_init(&m, MSG_ENROLL);
+        m.serial = i;
+        m.u.enroll = (struct msg_enroll){.token = (char *)(uintptr_t) "AAAAAAAAAAAAAAAAAAAAAAAAAAA",
+                                         .name = (char *)(uintptr_t) "nobody",
+                                         .role = MSG_ROLE_AGENT,
+                                         .csr_pem = csr};
+        (void)send_msg(p, &m); /* it may have been closed */
+    }
+}
+
+/* ARGS: how many connections, how often. All are there before the first one guesses. */
+static int case_guess(char **args)
+{
+    size_t count = (size_t)strtol(args[0], NULL, 10);
+    char *key = NULL;
+    char *csr = NULL;
+    struct err_detail d = {""};
+    if (identity_make_request("nobody", &key, &csr, &d) != ERR_OK)
+        return bad("guesses", d.text);
+    struct raw_peer **peers = mem_zalloc(count, sizeof *peers);
+    int status = 0;
+    for (long round = strtol(args[1], NULL, 10); round > 0; round--) {
+        for (size_t i = 0; i < count; i++)
+            peers[i] = arrive(NULL);
+        puts("guessing");
+        fflush(stdout);
+        for (size_t i = 0; i < count; i++)
+            if (peers[i] != NULL)
+                send_guesses(peers[i], csr);
+        for (size_t i = 0; i < count; i++) {
+            status |= peers[i] != NULL ? expect_refusal(peers[i], "a guess") : 0;
+            raw_free(peers[i]);
+        }
+    }
+    free(peers);
+    free(key);
+    free(csr);
+    return status;
+}
+
 /* ARGS: how many. Half say nothing, half begin a TLS record; all stay until standard input ends. */
 static int case_half_open(char **args)
 {
@@ -478,6 +523,7 @@ int main(int argc, char **argv)
         {"giant", 0, case_giant},         {"random", 1, case_random},
         {"replay", 2, case_replay},       {"stay", 2, case_stay},
         {"half-open", 1, case_half_open}, {"hit-and-run", 3, case_hit_and_run},
+        {"guess", 2, case_guess},
     };
     for (size_t i = 0; argc >= 4 && i < ARRAY_LEN(cases); i++) {
         if (strcmp(argv[1], cases[i].name) != 0 || argc != 4 + cases[i].argc)

@@ -1,4 +1,4 @@
-/* An operator and an agent at a real controller, over ipc. */
+/* An operator and an agent at a real controller, over ipc; strangers over TLS. */
 #include "controller/daemon/server.h"
 
 #include "common/clock.h"
@@ -6,6 +6,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/sha256.h"
+#include "controller/daemon/doorstep.h"
+#include "tests/support/raw_peer.h"
 #include "tests/support/scratch.h"
 #include "tests/support/wait.h"
 
@@ -28,7 +30,9 @@ struct fixture {
     struct scratch scratch;
     char store_path[96];
     char address[96];
-    const char *addresses[1];
+    const char *addresses[2];
+    char *lab_dir; /* NULL: no CA, no TLS */
+    struct identity lab;
     struct server *server;
     struct link_client *client;
     bool up;
@@ -59,9 +63,11 @@ static void start_server(struct fixture *f)
     struct err_detail d;
     enum err e = server_new(&(struct server_options){.loop = &f->loop,
                                                      .addresses = f->addresses,
-                                                     .address_count = 1,
+                                                     .address_count = f->lab_dir != NULL ? 2 : 1,
                                                      .state_dir = f->scratch.dir,
                                                      .store_path = f->store_path,
+                                                     .identity_dir = f->lab_dir,
+                                                     .identity = f->lab_dir != NULL ? &f->lab : NULL,
                                                      .lease_ns = 10 * NS_PER_S},
                             &f->server, &d);
     if (e != ERR_OK)
@@ -108,7 +114,7 @@ static void stop_server(struct fixture *f)
     wait_flag(&f->loop, &f->closed, "the end");
 }
 
-static int setup(void **state)
+static int setup_with(void **state, bool lab)
 {
     struct fixture *f = mem_zalloc(1, sizeof(*f));
     log_set_level(LOG_ERROR);
@@ -116,11 +122,27 @@ static int setup(void **state)
     snprintf(f->store_path, sizeof(f->store_path), "%s/store.db", f->scratch.dir);
     snprintf(f->address, sizeof(f->address), "ipc://%s/sock", f->scratch.dir);
     f->addresses[0] = f->address;
+    f->addresses[1] = "tls+tcp://127.0.0.1:0";
+    if (lab) {
+        f->lab_dir = mem_printf("%s/lab", f->scratch.dir);
+        assert_int_equal(identity_create_lab(f->lab_dir, NULL), ERR_OK);
+        assert_int_equal(identity_load(f->lab_dir, &f->lab, NULL), ERR_OK);
+    }
     assert_int_equal(uv_loop_init(&f->loop), 0);
     start_server(f);
     dial(f);
     *state = f;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, false);
+}
+
+static int setup_lab(void **state)
+{
+    return setup_with(state, true);
 }
 
 static int teardown(void **state)
@@ -131,6 +153,8 @@ static int teardown(void **state)
     (void)uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     msg_fini(&f->reply);
+    identity_fini(&f->lab);
+    free(f->lab_dir);
     scratch_fini(&f->scratch);
     free(f);
     return 0;
@@ -369,7 +393,116 @@ static void test_hosts_and_status_are_json(void **state)
     json_free(v);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+/* ---- strangers over TLS -------------------------------------------------------------------------------- */
+
+/* Runs the server until the raw peer can read, or was closed. */
+static void await_readable(struct fixture *f, struct raw_peer *raw)
+{
+    uint64_t deadline = clock_now_ns() + LIMIT_NS;
+    while (!raw_readable(raw, 1)) {
+        assert_true(clock_now_ns() < deadline);
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+    }
+}
+
+static struct raw_peer *arrive(const struct fixture *f)
+{
+    struct raw_peer *raw = raw_open_tcp("127.0.0.1", strrchr(server_address(f->server, 1), ':') + 1);
+    assert_non_null(raw);
+    assert_true(raw_start_tls(raw, NULL) && raw_greet(raw));
+    return raw;
+}
+
+static bool send_enroll(struct raw_peer *raw, uint32_t number, const char *secret, const char *name,
+                        const char *csr)
+{
+    struct msg m;
+    msg_init(&m, MSG_ENROLL);
+    m.serial = number;
+    m.u.enroll = (struct msg_enroll){.token = (char *)(uintptr_t)secret,
+                                     .name = (char *)(uintptr_t)name,
+                                     .role = MSG_ROLE_AGENT,
+                                     .csr_pem = (char *)(uintptr_t)csr};
+    return raw_send_msg(raw, number, &m);
+}
+
+/* One ENROLL on a connection of its own: the answer, to be finished. */
+static void enroll(struct fixture *f, const char *secret, const char *name, const char *csr,
+                   struct msg *answer)
+{
+    struct raw_peer *raw = arrive(f);
+    assert_true(send_enroll(raw, 1, secret, name, csr));
+    await_readable(f, raw);
+    assert_int_equal(raw_receive(raw, answer, 5000), RAW_MESSAGE);
+    raw_free(raw);
+}
+
+static void expect_enroll_refused(struct fixture *f, const char *secret, enum err code, const char *why)
+{
+    struct msg answer;
+    enroll(f, secret, "eve", "not a request at all", &answer);
+    assert_int_equal(answer.kind, MSG_REFUSED);
+    assert_int_equal(answer.u.refused.code, code);
+    if (strstr(answer.u.refused.text, why) == NULL)
+        fail_msg("'%s' has no '%s'", answer.u.refused.text, why);
+    msg_fini(&answer);
+}
+
+/* The secret of a token for an agent. */
+static void make_token(struct fixture *f, char secret[64])
+{
+    uint8_t fingerprint[MSG_HASH_BYTES];
+    assert_int_equal(ask(f, MSG_ASK_TOKEN, "", "agent", 60 * NS_PER_S), ERR_OK);
+    assert_int_equal(identity_parse_token(f->reply.u.answer.text, secret, fingerprint, NULL), ERR_OK);
+}
+
+static void test_a_made_up_token_is_refused_before_its_request_is_looked_at(void **state)
+{
+    struct fixture *f = *state;
+    char secret[64];
+    make_token(f, secret);
+    expect_enroll_refused(f, "AAAAAAAAAAAAAAAAAAAAAAAAAAA", ERR_DENIED, "unknown token");
+    expect_enroll_refused(f, secret, ERR_INVALID, "request"); /* a good one's is, and does not use it up */
+    char *key = NULL;
+    char *csr = NULL;
+    struct msg answer;
+    assert_int_equal(identity_make_request("a1", &key, &csr, NULL), ERR_OK);
+    enroll(f, secret, "a1", csr, &answer);
+    assert_int_equal(answer.kind, MSG_ENROLLED);
+    msg_fini(&answer);
+    expect_enroll_refused(f, secret, ERR_DENIED, "the token was used");
+    free(key);
+    free(csr);
+}
+
+static void test_a_connection_has_one_wrong_token(void **state)
+{
+    struct fixture *f = *state;
+    struct msg answer;
+    struct raw_peer *raw = arrive(f);
+    for (uint32_t i = 1; i <= 8; i++)
+        assert_true(send_enroll(raw, i, "AAAAAAAAAAAAAAAAAAAAAAAAAAA", "eve", "x"));
+    await_readable(f, raw);
+    assert_int_equal(raw_receive(raw, &answer, 5000), RAW_MESSAGE);
+    assert_int_equal(answer.kind, MSG_REFUSED);
+    msg_fini(&answer);
+    await_readable(f, raw);
+    assert_int_equal(raw_receive(raw, &answer, 5000), RAW_CLOSED);
+    raw_free(raw);
+}
+
+static void test_an_address_has_so_many_wrong_tokens(void **state)
+{
+    struct fixture *f = *state;
+    char secret[64];
+    for (unsigned i = 0; i < DOORSTEP_WRONG_MAX; i++)
+        expect_enroll_refused(f, "AAAAAAAAAAAAAAAAAAAAAAAAAAA", ERR_DENIED, "unknown token");
+    make_token(f, secret);
+    expect_enroll_refused(f, secret, ERR_BUSY, "10 tokens from this address were refused");
+}
+
+#define TEST(f)     cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define LAB_TEST(f) cmocka_unit_test_setup_teardown(f, setup_lab, teardown)
 
 int main(void)
 {
@@ -381,6 +514,9 @@ int main(void)
         TEST(test_an_ambiguous_beginning_lists_the_candidates),
         TEST(test_what_is_refused),
         TEST(test_hosts_and_status_are_json),
+        LAB_TEST(test_a_made_up_token_is_refused_before_its_request_is_looked_at),
+        LAB_TEST(test_a_connection_has_one_wrong_token),
+        LAB_TEST(test_an_address_has_so_many_wrong_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
