@@ -113,3 +113,15 @@ enum err enroll_read_controller(const char *identity_dir, char **out, struct err
     free(path);
     return e;
 }
+
+enum err enroll_advise(struct err_detail *d, enum err e, const char *identity_dir)
+{
+    if (e != ERR_DENIED)
+        return e;
+    const struct err_detail why = *d;
+    return err_set(
+        d, e,
+        "%.600s; to let this machine in again: rm -r %s, then 'splitbench-agent enroll' with a token "
+        "from 'splitbench token agent'",
+        why.text, identity_dir);
+}

@@ -26,6 +26,7 @@ struct run {
     uv_timer_t end_timer;
     struct agent *agent;
     bool ending;
+    const char *identity_dir; /* NULL: none is needed */
     enum err result;
     struct err_detail detail;
 };
@@ -78,6 +79,8 @@ static void on_final(void *arg, enum err e, const char *why)
 {
     struct run *r = arg;
     r->result = err_set(&r->detail, e, "the controller refuses this agent: %s", why);
+    if (r->identity_dir != NULL)
+        r->result = enroll_advise(&r->detail, r->result, r->identity_dir);
     end(r, why);
 }
 
@@ -116,7 +119,7 @@ static enum err parts_name(const struct invocation *o, struct parts *p, struct e
     struct identity_facts facts;
     enum err e = identity_check_certificate(p->identity.ca_pem, p->identity.cert_pem, &facts, d);
     if (e != ERR_OK)
-        return err_prefix(d, e, "%s/cert.pem", o->identity_dir);
+        return enroll_advise(d, err_prefix(d, e, "%s/cert.pem", o->identity_dir), o->identity_dir);
     if (o->name != NULL && strcmp(o->name, facts.name) != 0)
         return err_set(d, ERR_INVALID,
                        "--name %s: the certificate in %s says %s, and the controller goes by that", o->name,
@@ -211,6 +214,7 @@ enum err run_agent(const struct invocation *o, struct err_detail *d)
         e = err_set(d, err_from_errno(-no_loop), "cannot make an event loop: %s", uv_strerror(no_loop));
         goto out;
     }
+    r.identity_dir = parts.has_identity ? o->identity_dir : NULL;
     e = run_start(&r, o, &parts, d);
     if (e != ERR_OK)
         on_agent_closed(&r);

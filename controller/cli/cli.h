@@ -26,6 +26,7 @@ struct cli_flags {
     bool quiet;
     bool leash;
     bool verbose;
+    bool list;
     const char *name; /* NULL: not given */
     uint64_t lease_ns;
     uint64_t expires_ns;
@@ -67,9 +68,10 @@ struct cli_command {
     /* `exit_code` is CLI_EXIT_OK before; of an error it follows from the error. */
     enum err (*run)(const struct cli_flags *f, int *exit_code, struct err_detail *d);
 };
-extern const struct cli_command cli_run, cli_plan, cli_verify;                     /* run.c */
-extern const struct cli_command cli_status, cli_hosts;                             /* list.c */
-extern const struct cli_command cli_watch, cli_report, cli_resume, cli_cancel;     /* follow.c */
-extern const struct cli_command cli_controller, cli_token, cli_enroll, cli_revoke; /* lab.c */
+extern const struct cli_command cli_run, cli_plan, cli_verify;                 /* run.c */
+extern const struct cli_command cli_status, cli_hosts;                         /* list.c */
+extern const struct cli_command cli_watch, cli_report, cli_resume, cli_cancel; /* follow.c */
+extern const struct cli_command cli_controller, cli_enroll, cli_revoke;        /* lab.c */
+extern const struct cli_command cli_token;                                     /* token.c */
 
 #endif

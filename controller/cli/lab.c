@@ -1,5 +1,5 @@
 /*
- * controller, token, enroll, revoke: making a lab and letting people and hosts in.
+ * controller, enroll, revoke: making a lab, getting into it, and putting somebody out.
  */
 #include "controller/cli/show.h"
 
@@ -97,38 +97,8 @@ const struct cli_command cli_controller = {
     .run = run_controller,
 };
 
-static enum err run_token(const struct cli_flags *f, int *exit_code, struct err_detail *d)
-{
-    (void)exit_code;
-    const char *whom = f->operands[0];
-    struct buf text = {0};
-    if (strcmp(whom, "agent") != 0 && strcmp(whom, "operator") != 0)
-        return err_set(d, ERR_INVALID, "token: '%s' is neither agent nor operator", whom);
-    enum err e = client_ask_once(
-        &f->place, &(struct client_ask){.kind = MSG_ASK_TOKEN, .arg = whom, .number = f->expires_ns}, &text,
-        d);
-    if (e == ERR_OK)
-        e = show_text(&text, d);
-    buf_fini(&text);
-    return e;
-}
-
-static const struct args_option token_options[] = {
-    CLI_PLACE_ROWS,
-    {"", "expires", "DURATION", "how long it can be used", ARGS_TIME, CLI_AT(expires_ns), .min = 1,
-     .otherwise = "1h"},
-    {ARGS_HELP_ROW},
-};
-const struct cli_command cli_token = {
-    .operands = "agent|operator",
-    .summary = "a one-time token to enroll with",
-    .text = "\nIt works once, and carries the fingerprint of the lab's CA, so that whoever\n"
-            "enrolls with it talks to this lab and to no other.\n",
-    .table = {CLI_TABLE("token", token_options, 1, 1, "whom it is for: agent or operator")},
-    .run = run_token,
-};
-
-/* Whoever revokes the certificate in use is refused the answer, which says that it worked. */
+/* A controller of an earlier release says nothing, and refuses the answer to whoever revokes the certificate
+ * in use. */
 static enum err run_revoke(const struct cli_flags *f, int *exit_code, struct err_detail *d)
 {
     (void)exit_code;
@@ -140,7 +110,9 @@ static enum err run_revoke(const struct cli_flags *f, int *exit_code, struct err
     if (e == ERR_OK)
         e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_REVOKE, .arg = name}, &text, d);
     own = own && e == ERR_DENIED;
-    if (own || e == ERR_OK)
+    if (e == ERR_OK && text.len != 0)
+        e = show_text(&text, d);
+    else if (own || e == ERR_OK)
         printf("%s is refused from now on%s\n", name, own ? "; it was the certificate used here" : "");
     buf_fini(&text);
     client_close(&client);

@@ -72,7 +72,7 @@ static void on_enrolled(void *arg)
             fleet_revoke(e->server->fleet, e->name, cause);
             free(cause);
         }
-        server_drop_peers(e->server, e->name, "a newer certificate took its place");
+        server_drop_peers(e->server, e->name, "a newer certificate took its place", 0);
         link_answer(&e->request, &m);
     } else {
         log_warn("enrollment_refused", "name=%s why=\"%s\"", e->name, e->detail.text);
@@ -133,8 +133,8 @@ void server_enroll(struct server *s, const struct msg_enroll *m, struct link_req
     store_worker_do(s->worker, work_enroll, on_enrolled, e);
 }
 
-enum err server_make_token(struct server *s, struct store *store, const char *role, uint64_t life_ns,
-                           char **text, struct err_detail *d)
+enum err server_make_token(struct server *s, struct store *store, const char *who, const char *role,
+                           uint64_t life_ns, char **text, struct err_detail *d)
 {
     char token[IDENTITY_TOKEN_BYTES_MAX], secret[64];
     uint8_t hash[MSG_HASH_BYTES];
@@ -153,7 +153,7 @@ enum err server_make_token(struct server *s, struct store *store, const char *ro
     if (e != ERR_OK)
         return e;
     hash_secret(secret, hash);
-    e = store_add_token(store, hash, wanted, clock_wall_ns() + life_ns, d);
+    e = store_add_token(store, hash, wanted, who, clock_wall_ns() + life_ns, d);
     if (e == ERR_OK)
         *text = mem_strdup(token);
     return e;

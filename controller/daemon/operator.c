@@ -8,11 +8,17 @@
 #include "controller/run/run.h"
 #include "controller/view/hosts.h"
 #include "controller/view/status.h"
+#include "controller/view/tokens.h"
+
+#include <inttypes.h>
 
 struct operator_work {
     struct server *server;
     uint64_t peer; /* id */
     char *who;     /* for log and history */
+    char *serial;  /* of its certificate, "" over ipc */
+    bool own;      /* it revoked the certificate that it asked with */
+    void (*work)(struct store *store, void *arg);
     struct link_request *request;
     struct msg question;                     /* a copy */
     void (*answer)(struct operator_work *w); /* on the loop, when all went well */
@@ -41,6 +47,7 @@ static void work_free(struct operator_work *w)
     free(w->id);
     free(w->text);
     free(w->who);
+    free(w->serial);
     free(w);
 }
 
@@ -240,6 +247,52 @@ static enum err resume(struct operator_work *w, struct store *store, struct err_
     return e;
 }
 
+/* ---- TOKEN, REVOKE -------------------------------------------------------------------------------- */
+
+static enum err token(struct operator_work *w, struct store *store, struct buf *out, struct err_detail *d)
+{
+    const struct msg_ask *m = &w->question.u.ask;
+    char *text = NULL;
+    if (strcmp(msg_text(m->arg), MSG_TOKEN_LIST) == 0)
+        return tokens_write_json(store, out, d);
+    enum err e = server_make_token(w->server, store, w->who, msg_text(m->arg), m->number, &text, d);
+    if (e == ERR_OK)
+        e = buf_append_text(out, text);
+    free(text);
+    return e;
+}
+
+/* What came of it, in a sentence. */
+static enum err say_revoked(const char *name, bool own, const struct store_revoked *r, struct buf *out)
+{
+    enum err e = buf_printf(
+        out, "%s %s%s", name, r->certificates != 0 ? "is refused from now on" : "never had a certificate",
+        own ? "; it is the certificate that this was asked with, and the last answer to it" : "");
+    if (e == ERR_OK && r->tokens != 0)
+        e = buf_printf(out, "; %" PRIu32 " unused token%s of its making cannot be used any more", r->tokens,
+                       r->tokens == 1 ? "" : "s");
+    for (size_t i = 0; e == ERR_OK && i < r->enrolled.count; i++)
+        e = buf_printf(out, "%s%s", i == 0 ? "\nstill in, with earlier tokens of its making: " : ", ",
+                       r->enrolled.items[i]);
+    if (e == ERR_OK && r->enrolled.count == STORE_REVOKED_NAMES_MAX)
+        e = buf_append_text(out, " and perhaps others (`splitbench token --list`)");
+    return e;
+}
+
+static enum err revoke_name(struct operator_work *w, struct store *store, struct buf *out,
+                            struct err_detail *d)
+{
+    const char *name = msg_text(w->question.u.ask.arg);
+    struct store_revoked r;
+    enum err e = store_revoke(store, name, &r, d);
+    if (e != ERR_OK)
+        return e;
+    w->own = w->serial[0] != '\0' && strcmp(w->who, name) == 0;
+    e = say_revoked(name, w->own, &r, out);
+    mem_free_strings(&r.enrolled.items, &r.enrolled.count);
+    return e;
+}
+
 /* ---- ASK ------------------------------------------------------------------------------------------ */
 
 static enum err write_report(struct operator_work *w, struct store *store, struct buf *out,
@@ -260,7 +313,6 @@ static enum err write_report(struct operator_work *w, struct store *store, struc
 static enum err ask(struct operator_work *w, struct store *store, struct buf *out, struct err_detail *d)
 {
     const struct msg_ask *m = &w->question.u.ask;
-    char *text = NULL;
     enum err e = name_job(w, store, m->job, d);
     if (e != ERR_OK)
         return e;
@@ -274,13 +326,9 @@ static enum err ask(struct operator_work *w, struct store *store, struct buf *ou
         e = resume(w, store, d);
         return e == ERR_OK ? buf_append_text(out, w->id) : e;
     case MSG_ASK_TOKEN:
-        e = server_make_token(w->server, store, msg_text(m->arg), m->number, &text, d);
-        if (e == ERR_OK)
-            e = buf_append_text(out, text);
-        free(text);
-        return e;
+        return token(w, store, out, d);
     case MSG_ASK_REVOKE:
-        return store_revoke(store, msg_text(m->arg), d);
+        return revoke_name(w, store, out, d);
     case MSG_ASK_CANCEL: /* the loop does it, which has the id now */
         return ERR_OK;
     case MSG_ASK_HOSTS:
@@ -325,9 +373,10 @@ static void answer_ask(struct operator_work *w)
         char cause[512];
         snprintf(cause, sizeof cause, "agent '%.200s' was revoked by '%.200s'", msg_text(m->arg), w->who);
         fleet_revoke(w->server->fleet, msg_text(m->arg), cause);
-        server_drop_peers(w->server, msg_text(m->arg), "its certificate was revoked");
     }
     answer_piece(&w->request, w->text, w->text_len, m->offset);
+    if (m->kind == MSG_ASK_REVOKE)
+        server_drop_peers(w->server, msg_text(m->arg), "its certificate was revoked", w->own ? w->peer : 0);
     struct server_peer *peer = server_find_peer(w->server, w->peer);
     if (peer == NULL || w->text_len <= LIMIT_CHUNK_BYTES)
         return;
@@ -396,6 +445,19 @@ static void on_work_done(void *arg)
     work_free(w);
 }
 
+/* What waited behind a revocation of its own sender comes too late. */
+static void work_if_welcome(struct store *store, void *arg)
+{
+    struct operator_work *w = arg;
+    bool revoked = false;
+    w->err = w->serial[0] != '\0' ? store_is_revoked(store, w->serial, &revoked, &w->detail) : ERR_OK;
+    if (w->err == ERR_OK && revoked)
+        w->err = err_set(&w->detail, ERR_DENIED,
+                         "the certificate of '%s' was revoked; enroll with a new token", w->who);
+    if (w->err == ERR_OK)
+        w->work(store, w);
+}
+
 static void give_to_worker(struct server *s, const struct server_peer *peer, const struct msg *m,
                            struct link_request *request, void (*work)(struct store *store, void *arg),
                            void (*answer)(struct operator_work *w))
@@ -404,12 +466,14 @@ static void give_to_worker(struct server *s, const struct server_peer *peer, con
     w->server = s;
     w->peer = peer->id;
     w->who = mem_strdup(link_peer_name(peer->link));
+    w->serial = mem_strdup(link_peer_serial(peer->link));
+    w->work = work;
     w->request = request;
     w->answer = answer;
     msg_copy(&w->question, m);
     if (m->kind == MSG_ASK && m->u.ask.kind == MSG_ASK_STATUS)
         job_table_copy_waits(s->jobs, &w->waits);
-    store_worker_do(s->worker, work, on_work_done, w);
+    store_worker_do(s->worker, work_if_welcome, on_work_done, w);
 }
 
 static bool is_kept(const struct server_answer *a, const struct msg_ask *m)

@@ -36,10 +36,15 @@ struct server_peer *server_find_peer(struct server *s, uint64_t id)
     return p;
 }
 
-void server_drop_peers(struct server *s, const char *name, const char *why)
+void server_drop_peers(struct server *s, const char *name, const char *why, uint64_t asker)
 {
     for (struct server_peer *p = s->peers; p != NULL; p = p->next) {
-        if (strcmp(link_peer_name(p->link), name) == 0)
+        bool over_ipc = link_peer_serial(p->link)[0] == '\0'; /* a user's own name is no certificate's */
+        if (over_ipc || strcmp(link_peer_name(p->link), name) != 0)
+            continue;
+        if (p->id == asker)
+            link_peer_dismiss(p->link, why);
+        else
             link_peer_drop(p->link, why);
     }
 }

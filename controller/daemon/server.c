@@ -115,12 +115,12 @@ static enum err check_certificate(struct server *s, const struct link_peer *peer
     if (serial[0] == '\0') /* over ipc: file permissions have decided */
         return ERR_OK;
     enum err e = store_is_revoked(s->store, serial, &revoked, d);
+    /* An agent says itself what is to be done on its machine. */
+    const char *then = link_peer_role(peer) == MSG_ROLE_AGENT ? "" : "; enroll with a new token";
     if (e == ERR_NOT_FOUND)
-        return err_set(d, ERR_DENIED,
-                       "this controller did not issue the certificate; enroll with a new token");
+        return err_set(d, ERR_DENIED, "this controller did not issue the certificate%s", then);
     if (e == ERR_OK && revoked)
-        return err_set(d, ERR_DENIED, "the certificate of '%s' was revoked; enroll with a new token",
-                       link_peer_name(peer));
+        return err_set(d, ERR_DENIED, "the certificate of '%s' was revoked%s", link_peer_name(peer), then);
     return e;
 }
 

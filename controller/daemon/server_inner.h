@@ -47,7 +47,9 @@ void server_add_peer(struct server *s, struct link_peer *link, struct fleet_agen
 void server_remove_peer(struct server *s, struct server_peer *peer);
 /* NULL when it has gone. */
 struct server_peer *server_find_peer(struct server *s, uint64_t id);
-void server_drop_peers(struct server *s, const char *name, const char *why);
+/* Those that came with a certificate of this name. `asker` (0: nobody) has just been answered: its connection
+ * goes once that has had time to arrive. */
+void server_drop_peers(struct server *s, const char *name, const char *why, uint64_t asker);
 
 /* The pieces of `answer` (taken) are asked for next; those of the one before are not any more. */
 void server_keep_answer(struct server_peer *peer, const struct server_answer *answer);
@@ -59,7 +61,7 @@ void operator_handle(struct server *s, struct server_peer *peer, const struct ms
 /* enroll.c */
 void server_enroll(struct server *s, const struct msg_enroll *m, struct link_request *request);
 /* Blocking, for the worker: a fresh token's text (owned by the caller). */
-NODISCARD enum err server_make_token(struct server *s, struct store *store, const char *role,
+NODISCARD enum err server_make_token(struct server *s, struct store *store, const char *who, const char *role,
                                      uint64_t life_ns, char **text, struct err_detail *d);
 
 #endif

@@ -169,9 +169,24 @@ NODISCARD enum err store_add_line(struct store *s, const char *job, const char *
 NODISCARD enum err store_get_lines(struct store *s, const char *job, uint64_t after, size_t max,
                                    struct msg_strings *out, struct err_detail *d);
 
-/* Enrollment tokens (by hash) and certificates. */
+/* Enrollment tokens (by hash) and certificates. `made_by` is the operator who asked for it. */
 NODISCARD enum err store_add_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
-                                   uint64_t expires_wall_ns, struct err_detail *d);
+                                   const char *made_by, uint64_t expires_wall_ns, struct err_detail *d);
+
+struct store_token {
+    enum msg_role role;
+    char *made_by;         /* "" = not known */
+    char *used_by;         /* "" = not yet */
+    uint64_t made_wall_ns; /* 0 = not known */
+    uint64_t expires_wall_ns;
+    uint64_t used_wall_ns;    /* 0 = not yet */
+    uint64_t revoked_wall_ns; /* 0 = good */
+};
+/* Those that expire last first, `max` at most; the caller frees them with store_free_tokens. */
+NODISCARD enum err store_list_tokens(struct store *s, size_t max, struct store_token **out, size_t *count,
+                                     struct err_detail *d);
+void store_free_tokens(struct store_token *tokens, size_t count);
+
 /* May it be used now by somebody who wants to be `role`? Reads one row. ERR_DENIED: unknown, used before,
  * expired, or made for another role. */
 NODISCARD enum err store_check_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], enum msg_role role,
@@ -180,8 +195,19 @@ NODISCARD enum err store_check_token(struct store *s, const uint8_t hash[MSG_HAS
  * that was not taken back has this name. It is not used up then. */
 NODISCARD enum err store_use_token(struct store *s, const uint8_t hash[MSG_HASH_BYTES], const char *name,
                                    enum msg_role role, struct err_detail *d);
-/* Every certificate issued up to now; later ones of the same name are good. ERR_NOT_FOUND: there was none. */
-NODISCARD enum err store_revoke(struct store *s, const char *name, struct err_detail *d);
+struct store_revoked {
+    uint64_t certificates; /* of this name, those revoked before too */
+    uint32_t tokens;       /* that could have been used, and now cannot */
+    /* Who came in with earlier tokens of the same maker and is still good; STORE_REVOKED_NAMES_MAX at most.
+     */
+    struct msg_strings enrolled;
+};
+#define STORE_REVOKED_NAMES_MAX 20u
+
+/* Every certificate issued up to now, and every unused token that its holder made; later ones of the same
+ * name are good. ERR_NOT_FOUND: there was none of either. The caller frees `out->enrolled`. */
+NODISCARD enum err store_revoke(struct store *s, const char *name, struct store_revoked *out,
+                                struct err_detail *d);
 /* Takes the place of earlier ones of this name and role, which are revoked. ERR_EXISTS: the serial is taken.
  * Every certificate that may connect must be added, the controller's operator certificates too. */
 NODISCARD enum err store_add_certificate(struct store *s, const char *serial, const char *name,

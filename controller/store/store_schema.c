@@ -177,7 +177,11 @@ static const char figures_may_be_unknown[] =
 
 /* Each line stands alone. */
 static const char schema_4[] =
-    "ALTER TABLE jobs ADD COLUMN nonce TEXT NOT NULL DEFAULT '';"; /* of its SUBMIT; '' = it had none */
+    "ALTER TABLE jobs ADD COLUMN nonce TEXT NOT NULL DEFAULT '';"     /* of its SUBMIT; '' = it had none */
+    "ALTER TABLE tokens ADD COLUMN made_by TEXT NOT NULL DEFAULT '';" /* '' = not known */
+    "ALTER TABLE tokens ADD COLUMN made_wall_ns INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE tokens ADD COLUMN revoked_wall_ns INTEGER NOT NULL DEFAULT 0;" /* 0 = good */
+    "";
 
 /* [version]: what makes a file of that schema one of the next, but for the columns of new figures; NULL:
  * nothing else. */
@@ -222,6 +226,17 @@ char *store_upgrade_sql(unsigned version)
     return buf_take(&sql);
 }
 
+/* What a table of an older schema lacks, but for figures. A view has no rowid of its own. */
+static const struct disguise {
+    unsigned since;
+    const char *sql;
+} disguises[] = {
+    {2, "CREATE TEMP VIEW hosts AS SELECT *, '' AS libraries FROM main.hosts;"},
+    {4, "CREATE TEMP VIEW jobs AS SELECT rowid, *, '' AS nonce FROM main.jobs;"},
+    {4, "CREATE TEMP VIEW tokens AS SELECT *, '' AS made_by, 0 AS made_wall_ns, 0 AS revoked_wall_ns"
+        " FROM main.tokens;"},
+};
+
 /* Temporary views, which SQLite finds before the file's own tables of their names. */
 char *store_disguise_sql(unsigned version)
 {
@@ -229,12 +244,9 @@ char *store_disguise_sql(unsigned version)
     struct buf sql;
     buf_init(&sql, SQL_BYTES_MAX);
     must(buf_append_text(&sql, "PRAGMA temp_store = MEMORY;") == ERR_OK); /* there may be nowhere to write */
-    if (version < 2)
-        must(buf_append_text(&sql, "CREATE TEMP VIEW hosts AS SELECT *, '' AS libraries FROM main.hosts;") ==
-             ERR_OK);
-    if (version < 4) /* a view has no rowid of its own, which lists of jobs are ordered by */
-        must(buf_append_text(&sql, "CREATE TEMP VIEW jobs AS SELECT rowid, *, '' AS nonce FROM main.jobs;") ==
-             ERR_OK);
+    for (size_t i = 0; i < ARRAY_LEN(disguises); i++)
+        if (version < disguises[i].since)
+            must(buf_append_text(&sql, disguises[i].sql) == ERR_OK);
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         must(buf_printf(&sql, "CREATE TEMP VIEW %s AS SELECT *", tables[t]) == ERR_OK);
         for (size_t i = 0; i < ARRAY_LEN(figure_columns); i++)

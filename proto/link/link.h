@@ -69,6 +69,8 @@ void link_peer_set_data(struct link_peer *peer, void *data);
 void *link_peer_data(const struct link_peer *peer);
 /* Ends the connection; on_gone follows. */
 void link_peer_drop(struct link_peer *peer, const char *why);
+/* The same, once what was answered has had time to arrive; nothing more is heard of it. */
+void link_peer_dismiss(struct link_peer *peer, const char *why);
 
 /* ---- client -------------------------------------------------------------------------------------------- */
 

@@ -135,7 +135,7 @@ void link_answer(struct link_request **request, const struct msg *m)
 }
 
 /* The peer has been told why: the connection goes once that has had time to arrive. */
-static void linger(struct link_peer *peer, const char *why)
+void link_peer_dismiss(struct link_peer *peer, const char *why)
 {
     end(peer, why);
     peer->deadline_ns = clock_now_ns() + LINK_LINGER_NS;
@@ -157,7 +157,8 @@ void link_refuse(struct link_request **request, enum err code, const char *fmt, 
         if (heard)
             send_refusal(peer, r, code, text);
         if (heard && r->kind == MSG_ENROLL)
-            linger(peer, text); /* one try for each connection: the next costs another TLS handshake */
+            link_peer_dismiss(peer,
+                              text); /* one try for each connection: the next costs another TLS handshake */
     }
     free(r);
 }
@@ -169,7 +170,7 @@ static void refuse_peer(struct link_peer *peer, const struct link_request *r, en
     if (s->handlers.on_refused != NULL)
         s->handlers.on_refused(s->handlers.arg, peer->ipc ? "ipc" : peer->address, text);
     send_refusal(peer, r, code, text);
-    linger(peer, text);
+    link_peer_dismiss(peer, text);
 }
 
 /* ---- the conversation, in the order of a connection's life --------------------------------------------- */

@@ -506,8 +506,12 @@ struct msg_watched {
     X(REPORT_TEXT) /* number: columns of the terminal, 0 = 80 */                                             \
     X(CANCEL)                                                                                                \
     X(RESUME)                                                                                                \
-    X(TOKEN)  /* arg: "agent" or "operator"; number: its life in ns; answers with the token's text */        \
-    X(REVOKE) /* arg: a name; live connections of it end */
+    X(TOKEN)  /* arg: "agent" or "operator"; number: its life in ns; answers with the token's text. Or arg   \
+               * MSG_TOKEN_LIST: those there are, as controller/view/tokens.h writes them */                 \
+    X(REVOKE) /* arg: a name; its live connections end; answers with what came of it, for people */
+#define MSG_TOKEN_LIST                                                                                       \
+    "list" /* a word where a role stands: an earlier release refuses it with a sentence                      \
+            */
 enum msg_ask_kind {
 #define X(name) MSG_ASK_##name,
     MSG_ASK_LIST(X)

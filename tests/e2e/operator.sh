@@ -178,7 +178,22 @@ assert all(len(b) < 100 for b in bars), bars
 assert "req/s" in text.rsplit("\x1b[J", 1)[1], text
 PY
 
-say "is revoked"
-sb revoke ann >"$lab/said" || fail "revoke"
-refused 3 "revoked" op hosts
+say "makes tokens; they are listed, and go with their maker, who puts itself out"
+earlier=$(op token operator) || fail "token"
+token=$(op token operator) || fail "token"
+"$bin/splitbench" enroll "$address" "$token" --name bob --identity "$lab/bob.id" >"$lab/said" 2>&1 || fail "bob cannot enroll"
+op token --list >"$lab/tokens.txt" || fail "token --list"
+grep -q '^operator  unused  ann  ' "$lab/tokens.txt" || fail "the list has no token of ann: $(cat "$lab/tokens.txt")"
+grep -q '^operator  used  *ann  .*  bob$' "$lab/tokens.txt" || fail "the list does not say who came: $(cat "$lab/tokens.txt")"
+op revoke ann >"$lab/said" || fail "revoke of one's own name: $(cat "$lab/said")"
+for words in "ann is refused from now on; it is the certificate that this was asked with" \
+    "; 1 unused token of its making cannot be used any more" "still in, with earlier tokens of its making: bob"; do
+    grep -qF "$words" "$lab/said" || fail "revoke does not say '$words': $(cat "$lab/said")"
+done
+refused 3 "the certificate of 'ann' was revoked; enroll with a new token" op hosts
+refused 3 "the token was taken back" "$bin/splitbench" enroll "$address" "$earlier" --name ann --identity "$lab/ann2.id"
+sb token --list --json | json /dev/stdin "[t['state'] for t in j['tokens'] if t['made_by'] == 'ann']" >"$lab/states"
+[ "$(cat "$lab/states")" = "['used', 'revoked']" ] || fail "token --list --json: $(cat "$lab/states")"
+refused 2 "takes no 'agent'" sb token --list agent
+refused 2 "neither agent nor operator" sb token
 say "over TLS: enrolled, ran, left, cancelled, resumed, reported, revoked"

@@ -125,6 +125,10 @@ timeout 30 ip netns exec "$gen" "$bin/splitbench-agent" run --controller $addres
     --state "$lab/eve.state" >"$lab/eve.log" 2>&1 || status=$?
 [ "$status" -eq 3 ] || fail "a revoked agent ended with $status, not 3"
 say "  $(tail -n 1 "$lab/eve.log")"
+grep -qF "to let this machine in again: rm -r $lab/eve.id, then 'splitbench-agent enroll' with a token" "$lab/eve.log" ||
+    fail "the agent is not told what to do"
+rm -r "$lab/eve.id" # which is the right thing
+lab_enroll eve "$gen"
 is_running
 
 say "$half_open connections that say nothing"

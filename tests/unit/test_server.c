@@ -475,6 +475,25 @@ static void test_a_made_up_token_is_refused_before_its_request_is_looked_at(void
     free(csr);
 }
 
+static void test_tokens_have_an_author_and_are_listed(void **state)
+{
+    struct fixture *f = *state;
+    char secret[64];
+    make_token(f, secret);
+    assert_int_equal(ask(f, MSG_ASK_TOKEN, "", "list", 0), ERR_OK);
+    assert_non_null(strstr(f->reply.u.answer.text, "\"state\": \"unused\""));
+    assert_non_null(strstr(f->reply.u.answer.text, "\"made_by\": \"tester\""));
+    assert_null(strstr(f->reply.u.answer.text, secret));
+    /* Over ipc a name is no certificate's: this session goes on, and is told what happened. */
+    assert_int_equal(ask(f, MSG_ASK_REVOKE, "", "tester", 0), ERR_OK);
+    assert_string_equal(
+        f->reply.u.answer.text,
+        "tester never had a certificate; 1 unused token of its making cannot be used any more");
+    assert_int_equal(ask(f, MSG_ASK_TOKEN, "", "list", 0), ERR_OK);
+    assert_non_null(strstr(f->reply.u.answer.text, "\"state\": \"revoked\""));
+    expect_enroll_refused(f, secret, ERR_DENIED, "tester, who made it, was revoked");
+}
+
 static void test_a_connection_has_one_wrong_token(void **state)
 {
     struct fixture *f = *state;
@@ -515,6 +534,7 @@ int main(void)
         TEST(test_what_is_refused),
         TEST(test_hosts_and_status_are_json),
         LAB_TEST(test_a_made_up_token_is_refused_before_its_request_is_looked_at),
+        LAB_TEST(test_tokens_have_an_author_and_are_listed),
         LAB_TEST(test_a_connection_has_one_wrong_token),
         LAB_TEST(test_an_address_has_so_many_wrong_tokens),
     };
