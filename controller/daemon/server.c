@@ -96,6 +96,10 @@ static void on_late_stored(void *arg)
 static void on_late(void *arg, struct fleet_agent *agent, uint64_t incarnation, const struct msg_event *e)
 {
     struct server *s = arg;
+    if (!late_gate_admits(s->late_gate, fleet_agent_name(agent), e)) {
+        fleet_settle_late(s->fleet, agent); /* so that the agent drops it, too */
+        return;
+    }
     struct late *l = mem_zalloc(1, sizeof *l);
     l->server = s;
     l->agent = agent;
@@ -220,6 +224,7 @@ static enum err make_parts(struct server *s, struct err_detail *d)
                          &s->worker, d);
     if (e != ERR_OK)
         return e;
+    s->late_gate = late_gate_new(s->store, s->worker);
     s->fleet = fleet_new(&(struct fleet_options){.lease_ns = s->o.lease_ns,
                                                  .handlers = {.arg = s,
                                                               .answer_poll = answer_poll,
@@ -258,6 +263,7 @@ static void free_parts(struct server *s)
     store_worker_free(s->worker);
     store_close(s->store);
     doorstep_free(s->doorstep);
+    late_gate_free(s->late_gate);
     free(s->blob_dir);
     free(s);
 }

@@ -4,6 +4,7 @@
  * What the files of the server share. Not for others.
  */
 #include "controller/daemon/doorstep.h"
+#include "controller/daemon/late_gate.h"
 #include "controller/daemon/server.h"
 
 struct server_answer { /* the last long answer to an operator, read in pieces */
@@ -34,6 +35,7 @@ struct server {
     struct store *store; /* the loop's own, for reading only */
     struct server_peer *peers;
     struct doorstep *doorstep;
+    struct late_gate *late_gate;
     uint64_t last_peer_id;
     uv_timer_t tick;
     bool closing;

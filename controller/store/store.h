@@ -159,6 +159,17 @@ NODISCARD enum err store_count_invalid(struct store *s, const char *job, uint32_
 NODISCARD enum err store_attempts_made(struct store *s, const char *job, uint32_t window, uint32_t *out,
                                        struct err_detail *d);
 
+/* Is a late result of this agent kept? ERR_DENIED: it never was part of the job. ERR_FULL: what was kept of
+ * it so far has STORE_LATE_EVENTS_MAX results, or STORE_LATE_BYTES_MAX. */
+#define STORE_LATE_EVENTS_MAX 1024u
+#define STORE_LATE_BYTES_MAX  (64u * 1024u * 1024u) /* the log of a process may have a mebibyte */
+NODISCARD enum err store_admit_late_event(struct store *s, const char *agent, const char *job,
+                                          struct err_detail *d);
+/* `more` that were not kept; and how many there are. */
+NODISCARD enum err store_count_refused_late(struct store *s, const char *agent, uint64_t more,
+                                            struct err_detail *d);
+NODISCARD enum err store_refused_late(struct store *s, const char *agent, uint64_t *out,
+                                      struct err_detail *d);
 /* A result that came after its controller had gone: kept, counted, never part of a figure. Twice changes
  * nothing. */
 NODISCARD enum err store_add_late_event(struct store *s, const char *agent, uint64_t incarnation,

@@ -119,6 +119,68 @@ enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded *out
 
 /* ---- results that came too late ------------------------------------------------------------------- */
 
+static bool was_part(struct store *s, const char *agent, const char *job, enum err *e, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(&rows, s, "SELECT 1 FROM hosts WHERE job = ? AND agent = ? LIMIT 1",
+                    STORE_VALUES(store_text(job), store_text(agent)));
+    bool part = store_rows_next(&rows);
+    *e = store_rows_fini(&rows, d);
+    return part;
+}
+
+enum err store_admit_late_event(struct store *s, const char *agent, const char *job, struct err_detail *d)
+{
+    struct store_rows rows;
+    enum err e = ERR_OK;
+    bool part = was_part(s, agent, job, &e, d);
+    if (e == ERR_OK && !part)
+        e = err_set(d, ERR_DENIED, "it never was part of job %s", job);
+    if (e != ERR_OK)
+        return e;
+    store_rows_init(&rows, s, "SELECT count(*), coalesce(sum(bytes), 0) FROM late_events WHERE agent = ?",
+                    STORE_VALUES(store_text(agent)));
+    bool found = store_rows_next(&rows);
+    uint64_t count = found ? store_column_u64(&rows, 0) : 0;
+    uint64_t bytes = found ? store_column_u64(&rows, 1) : 0;
+    e = store_rows_fini(&rows, d);
+    if (e == ERR_OK && (count >= STORE_LATE_EVENTS_MAX || bytes >= STORE_LATE_BYTES_MAX))
+        e = err_set(d, ERR_FULL,
+                    "%" PRIu64 " late results of %" PRIu64 " bytes are kept of it, and no more are", count,
+                    bytes);
+    return e;
+}
+
+enum err store_count_refused_late(struct store *s, const char *agent, uint64_t more, struct err_detail *d)
+{
+    return store_run(s,
+                     "INSERT INTO late_refused (agent, count, last_wall_ns) VALUES (?1, ?2, ?3)"
+                     " ON CONFLICT DO UPDATE SET count = count + ?2, last_wall_ns = ?3",
+                     STORE_VALUES(store_text(agent), store_u64(more), store_u64(clock_wall_ns())), d);
+}
+
+enum err store_refused_late(struct store *s, const char *agent, uint64_t *out, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(&rows, s, "SELECT count FROM late_refused WHERE agent = ?",
+                    STORE_VALUES(store_text(agent)));
+    uint64_t count = store_rows_next(&rows) ? store_column_u64(&rows, 0) : 0;
+    enum err e = store_rows_fini(&rows, d);
+    if (e == ERR_OK)
+        *out = count;
+    return e;
+}
+
+static uint64_t bytes_of(const struct msg_event *e)
+{
+    uint64_t bytes = strlen(msg_text(e->text));
+    if (e->kind == MSG_EVENT_EXITED)
+        bytes += e->u.exited.log.len;
+    if (e->kind == MSG_EVENT_LOADED)
+        bytes += strlen(msg_text(e->u.loaded.raw)) + e->u.loaded.latency_hist.len;
+    return bytes;
+}
+
 enum err store_add_late_event(struct store *s, const char *agent, uint64_t incarnation,
                               const struct msg_event *ev, struct err_detail *d)
 {
@@ -130,13 +192,13 @@ enum err store_add_late_event(struct store *s, const char *agent, uint64_t incar
     const struct msg_bytes *log = ev->kind == MSG_EVENT_EXITED ? &ev->u.exited.log : NULL;
     e = store_run(s,
                   "INSERT INTO late_events (agent, incarnation, number, answers, job, kind, code, text, log,"
-                  " came_wall_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                  " came_wall_ns, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                   STORE_VALUES(store_text(agent), store_text(key), store_u64(ev->number),
                                store_u64(ev->answers), store_text(ev->job),
                                store_text(msg_event_name(ev->kind)), store_text(err_text(ev->code)),
                                store_text(ev->text),
                                log != NULL ? store_blob(log->data, log->len) : store_null(),
-                               store_u64(clock_wall_ns())),
+                               store_u64(clock_wall_ns()), store_u64(bytes_of(ev))),
                   d);
     if (e == ERR_OK && sqlite3_changes64(s->db) == 1 && ev->kind == MSG_EVENT_LOADED) {
         int64_t event_id = sqlite3_last_insert_rowid(s->db);

@@ -181,7 +181,11 @@ static const char schema_4[] =
     "ALTER TABLE tokens ADD COLUMN made_by TEXT NOT NULL DEFAULT '';" /* '' = not known */
     "ALTER TABLE tokens ADD COLUMN made_wall_ns INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE tokens ADD COLUMN revoked_wall_ns INTEGER NOT NULL DEFAULT 0;" /* 0 = good */
-    "";
+    "ALTER TABLE late_events ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;"      /* about, of what it says */
+    "CREATE TABLE late_refused (" /* late results that were not kept */
+    " agent TEXT PRIMARY KEY,"
+    " count INTEGER NOT NULL,"
+    " last_wall_ns INTEGER NOT NULL) STRICT, WITHOUT ROWID;";
 
 /* [version]: what makes a file of that schema one of the next, but for the columns of new figures; NULL:
  * nothing else. */

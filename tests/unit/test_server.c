@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "common/sha256.h"
 #include "controller/daemon/doorstep.h"
+#include "controller/store/store_read.h"
 #include "tests/support/raw_peer.h"
 #include "tests/support/scratch.h"
 #include "tests/support/wait.h"
@@ -75,14 +76,16 @@ static void start_server(struct fixture *f)
     assert_int_equal(server_adopt_jobs(f->server, &d), ERR_OK);
 }
 
-static void dial(struct fixture *f)
+static void dial_as(struct fixture *f, enum msg_role role, const char *name)
 {
+    char *unknown = (char *)(uintptr_t) "x";
     struct err_detail d;
     struct msg_hello hello = {.protocol = MSG_PROTOCOL_VERSION,
                               .build = (char *)(uintptr_t)SPLITBENCH_BUILD,
-                              .role = MSG_ROLE_OPERATOR,
-                              .name = (char *)(uintptr_t) "tester",
-                              .incarnation = 1};
+                              .role = role,
+                              .name = (char *)(uintptr_t)name,
+                              .incarnation = 1,
+                              .host = {.hostname = unknown, .boot_id = unknown, .cpus = 1}};
     assert_int_equal(
         link_client_new(
             &(struct link_client_options){.loop = &f->loop,
@@ -92,6 +95,11 @@ static void dial(struct fixture *f)
             &hello, &f->client, &d),
         ERR_OK);
     wait_flag(&f->loop, &f->up, "a session");
+}
+
+static void dial(struct fixture *f)
+{
+    dial_as(f, MSG_ROLE_OPERATOR, "tester");
 }
 
 static void on_closed(void *arg)
@@ -393,6 +401,75 @@ static void test_hosts_and_status_are_json(void **state)
     json_free(v);
 }
 
+/* ---- late results ---- */
+
+#define FLOOD 7u /* results in a push: with 256 KiB each they fill a frame */
+
+/* As an agent that has such results in its spool; the controller must let it drop them. */
+static void push_late(struct fixture *f, const char *job, uint64_t first)
+{
+    char *raw = mem_alloc(256 * 1024 + 1);
+    struct msg_event events[FLOOD];
+    struct msg m;
+    memset(raw, 'x', 256 * 1024);
+    raw[256 * 1024] = '\0';
+    memset(events, 0, sizeof events);
+    for (size_t i = 0; i < FLOOD; i++) {
+        events[i] =
+            (struct msg_event){.number = first + i, .job = (char *)(uintptr_t)job, .kind = MSG_EVENT_LOADED};
+        events[i].u.loaded.generator = (char *)(uintptr_t) "x";
+        events[i].u.loaded.raw = raw;
+    }
+    msg_init(&m, MSG_PUSH);
+    m.u.push = (struct msg_push){.incarnation = 77, .items = events, .count = FLOOD};
+    assert_int_equal(call(f, &m), ERR_OK);
+    assert_int_equal(f->reply.u.pushed.acked_event, first + FLOOD - 1);
+    free(raw);
+}
+
+static uint64_t late_kept(struct store *s, const char *job)
+{
+    struct store_results r;
+    assert_int_equal(store_read_results(s, job, &r, NULL), ERR_OK);
+    uint64_t kept = r.late_events;
+    store_results_fini(&r);
+    return kept;
+}
+
+static void await_refused(struct fixture *f, struct store *s, const char *agent, uint64_t wanted)
+{
+    uint64_t deadline = clock_now_ns() + LIMIT_NS;
+    uint64_t count = 0;
+    while (count < wanted) {
+        assert_true(clock_now_ns() < deadline);
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        assert_int_equal(store_refused_late(s, agent, &count, NULL), ERR_OK);
+    }
+    assert_int_equal(count, wanted);
+}
+
+static void test_late_results_of_jobs_that_an_agent_never_had_are_counted_only(void **state)
+{
+    struct fixture *f = *state;
+    struct store *s = NULL;
+    char *x = (char *)(uintptr_t) "x";
+    const struct msg_host facts = {.hostname = x, .boot_id = x};
+    const struct store_host part = {.role = "load", .agent = "evil", .facts = &facts};
+    assert_int_equal(submit(f, "j1", experiment_text, NULL), ERR_OK);
+    hang_up(f);
+    dial_as(f, MSG_ROLE_AGENT, "evil");
+    assert_int_equal(store_open(f->store_path, false, &s, NULL), ERR_OK);
+    for (uint64_t i = 0; i < 10; i++)
+        push_late(f, i % 2 == 0 ? "j1" : "made-up", 1 + i * FLOOD);
+    await_refused(f, s, "evil", 10 * FLOOD);
+    assert_int_equal(late_kept(s, "j1"), 0);
+    assert_int_equal(store_put_host(s, "j1", &part, NULL), ERR_OK);
+    push_late(f, "j1", 1001);
+    assert_int_equal(late_kept(s, "j1"), FLOOD);
+    await_refused(f, s, "evil", 10 * FLOOD);
+    store_close(s);
+}
+
 /* ---- strangers over TLS -------------------------------------------------------------------------------- */
 
 /* Runs the server until the raw peer can read, or was closed. */
@@ -533,6 +610,7 @@ int main(void)
         TEST(test_an_ambiguous_beginning_lists_the_candidates),
         TEST(test_what_is_refused),
         TEST(test_hosts_and_status_are_json),
+        TEST(test_late_results_of_jobs_that_an_agent_never_had_are_counted_only),
         LAB_TEST(test_a_made_up_token_is_refused_before_its_request_is_looked_at),
         LAB_TEST(test_tokens_have_an_author_and_are_listed),
         LAB_TEST(test_a_connection_has_one_wrong_token),

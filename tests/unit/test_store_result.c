@@ -243,6 +243,71 @@ static void test_failed_runs_keep_cause_and_log(void **state)
     free(log);
 }
 
+static void put_part(struct place *p, const char *job, const char *agent)
+{
+    const struct msg_host facts = {.hostname = SAMPLE_TEXT("h"), .boot_id = SAMPLE_TEXT("b")};
+    const struct store_host host = {.role = "load", .agent = agent, .facts = &facts};
+    assert_int_equal(store_put_host(p->store, job, &host, NULL), ERR_OK);
+}
+
+static void test_late_results_are_taken_of_those_who_were_part(void **state)
+{
+    struct place *p = *state;
+    struct err_detail d;
+    uint64_t count = 0;
+    place_add_job(p, "j");
+    place_add_job(p, "k");
+    put_part(p, "j", "gen1");
+    put_part(p, "k", "gen2");
+    put_part(p, "j", "gen3"); /* who was part once may be late, though another one counts now */
+    assert_int_equal(store_admit_late_event(p->store, "gen1", "j", &d), ERR_OK);
+    assert_int_equal(store_admit_late_event(p->store, "gen3", "j", &d), ERR_OK);
+    assert_int_equal(store_admit_late_event(p->store, "gen1", "k", &d), ERR_DENIED);
+    assert_string_equal(d.text, "it never was part of job k");
+    assert_int_equal(store_admit_late_event(p->store, "gen1", "made-up", &d), ERR_DENIED);
+    assert_int_equal(store_admit_late_event(p->store, "gen1", "", &d), ERR_DENIED);
+    assert_int_equal(store_refused_late(p->store, "gen1", &count, NULL), ERR_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(store_count_refused_late(p->store, "gen1", 3, NULL), ERR_OK);
+    assert_int_equal(store_count_refused_late(p->store, "gen1", 2, NULL), ERR_OK);
+    assert_int_equal(store_count_refused_late(p->store, "gen2", 1, NULL), ERR_OK);
+    place_reopen(p);
+    assert_int_equal(store_refused_late(p->store, "gen1", &count, NULL), ERR_OK);
+    assert_int_equal(count, 5);
+}
+
+static void add_late(struct place *p, const char *agent, uint64_t number, uint8_t *log, size_t len)
+{
+    struct msg_event e = {.number = number, .job = SAMPLE_TEXT("j"), .kind = MSG_EVENT_EXITED};
+    e.u.exited.log = (struct msg_bytes){.data = log, .len = len};
+    assert_int_equal(store_add_late_event(p->store, agent, 1, &e, NULL), ERR_OK);
+}
+
+static void test_late_results_of_an_agent_have_a_quota(void **state)
+{
+    struct place *p = *state;
+    struct err_detail d;
+    size_t quarter = STORE_LATE_BYTES_MAX / 4;
+    uint8_t *log = mem_zalloc(1, quarter);
+    place_add_job(p, "j");
+    put_part(p, "j", "gen1");
+    put_part(p, "j", "gen2");
+    for (uint64_t i = 1; i <= 4; i++)
+        add_late(p, "gen1", i, log, i == 4 ? quarter - 1 : quarter);
+    assert_int_equal(store_admit_late_event(p->store, "gen1", "j", &d), ERR_OK);
+    add_late(p, "gen1", 4, log, quarter); /* twice: changes nothing */
+    assert_int_equal(store_admit_late_event(p->store, "gen1", "j", &d), ERR_OK);
+    add_late(p, "gen1", 5, log, 1);
+    assert_int_equal(store_admit_late_event(p->store, "gen1", "j", &d), ERR_FULL);
+    assert_string_equal(d.text, "5 late results of 67108864 bytes are kept of it, and no more are");
+    free(log);
+    for (uint64_t i = 1; i < STORE_LATE_EVENTS_MAX; i++)
+        add_late(p, "gen2", i, NULL, 0);
+    assert_int_equal(store_admit_late_event(p->store, "gen2", "j", &d), ERR_OK);
+    add_late(p, "gen2", STORE_LATE_EVENTS_MAX, NULL, 0);
+    assert_int_equal(store_admit_late_event(p->store, "gen2", "j", &d), ERR_FULL);
+}
+
 static void test_late_events_are_kept_once(void **state)
 {
     struct place *p = *state;
@@ -279,6 +344,8 @@ int main(void)
         STORE_TEST(test_runs_keep_the_hosts_they_ran_on),
         STORE_TEST(test_failed_runs_keep_cause_and_log),
         STORE_TEST(test_late_events_are_kept_once),
+        STORE_TEST(test_late_results_are_taken_of_those_who_were_part),
+        STORE_TEST(test_late_results_of_an_agent_have_a_quota),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
