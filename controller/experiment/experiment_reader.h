@@ -10,6 +10,8 @@
 #define READER_TEXT_BYTES 96u
 /* A body, sent or expected: as base64 it still fits into the resolved text and into one message. */
 #define READER_BODY_BYTES (LIMIT_RESOLVED_BYTES / 2)
+/* The built-in variable, which is left in texts until a host is chosen. */
+#define READER_ADDRESS "${server.address}"
 
 struct experiment_reader {
     const struct experiment_options *options;

@@ -132,9 +132,13 @@ static bool read_body_base64(struct experiment_reader *r, const struct json_valu
     return true;
 }
 
-/* Can the body stand in a JSON string as it is? */
+/* Can the body stand in a JSON string as it is? One from a file may hold what the reader takes for a
+ * variable.
+ */
 static bool is_text(const struct msg_bytes *b)
 {
+    if (b->len > 0 && memmem(b->data, b->len, READER_ADDRESS, strlen(READER_ADDRESS)) != NULL)
+        return false;
     for (size_t i = 0; i < b->len; i++)
         if (b->data[i] >= 0x7f || (b->data[i] < 0x20 && strchr("\t\r\n", b->data[i]) == NULL) ||
             b->data[i] == 0)

@@ -60,7 +60,7 @@ static bool is_there(const struct key *k, const void *object)
 /* "${" is a variable to the reader; the only one that may be left is a built-in. */
 static void write_text(struct json_writer *w, const char *name, const char *text, size_t len)
 {
-    static const char address[] = "${server.address}";
+    static const char address[] = READER_ADDRESS;
     char *out = mem_alloc(2 * len + 1);
     size_t n = 0;
     for (size_t i = 0; i < len; i++) {

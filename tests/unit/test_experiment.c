@@ -152,6 +152,24 @@ static void test_resolved_is_a_fixed_point(void **state)
     experiment_free(z);
 }
 
+/* A file may hold what would be the built-in variable in a text: its bytes are sent as they are. */
+static void test_body_that_looks_like_a_variable(void **state)
+{
+    (void)state;
+    static const char data[] = "a ${server.address} b";
+    static const char *const sets[] = {"workloads[0].request.body_file=address.txt", NULL};
+    struct experiment *again = NULL;
+    struct experiment_problems p;
+    experiment_text_write("address.txt", data, strlen(data));
+    struct experiment *e = experiment_text_good(experiment_text_small, sets);
+    assert_int_equal(experiment_parse(e->resolved_json, strlen(e->resolved_json), NULL, &again, &p), ERR_OK);
+    assert_string_equal(again->resolved_json, e->resolved_json);
+    assert_int_equal(again->workloads[0].request.body.len, strlen(data));
+    assert_memory_equal(again->workloads[0].request.body.data, data, strlen(data));
+    experiment_free(again);
+    experiment_free(e);
+}
+
 static void test_resolved_text_opens_no_file(void **state)
 {
     (void)state;
@@ -472,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_resolved_is_a_fixed_point),
+        cmocka_unit_test(test_body_that_looks_like_a_variable),
         cmocka_unit_test(test_resolved_text_opens_no_file),
         cmocka_unit_test(test_all_problems_in_file_order),
         cmocka_unit_test(test_dirs),
