@@ -15,8 +15,6 @@
  * "${server.address}" stays as it is until a host is chosen, and only where experiment_fill will find it.
  */
 
-#define SERVER_ADDRESS "${server.address}"
-
 struct vars {
     struct experiment_reader *r;
     const struct json_value **items; /* done: what a string may use */
@@ -69,11 +67,11 @@ static const char *value_of(const struct vars *vars, const struct json_value *v,
 {
     if (len == strlen("server.address") && strncmp(name, "server.address", len) == 0) {
         if (may_hold_address(v))
-            return SERVER_ADDRESS;
+            return READER_ADDRESS;
         reader_problem(vars->r, v,
                        "%s can stand in build, start and env of a target and in headers of a "
                        "request only",
-                       SERVER_ADDRESS);
+                       READER_ADDRESS);
         return NULL;
     }
     const struct json_value *var = find_var(vars, name, len);
@@ -82,18 +80,32 @@ static const char *value_of(const struct vars *vars, const struct json_value *v,
     return var != NULL ? json_text(var) : NULL;
 }
 
+/* What was put together must not be taken for the built-in variable by whoever reads the resolved text. */
+static bool check_address(const struct vars *vars, const struct json_value *v, const struct buf *out,
+                          size_t addresses)
+{
+    for (const char *p = out->data; p != NULL && (p = strstr(p, READER_ADDRESS)) != NULL; p++) {
+        if (addresses-- > 0 && (p == out->data || p[-1] != '$'))
+            continue;
+        reader_problem(vars->r, v, "%s cannot be had as plain characters", READER_ADDRESS);
+        return false;
+    }
+    return true;
+}
+
 /* Replaces every use in `text`. False after reporting. */
 static bool expand(struct vars *vars, const struct json_value *v, const char *text, struct buf *out)
 {
     enum err e = ERR_OK;
+    size_t addresses = 0;
     while (*text != '\0' && e == ERR_OK) {
         size_t plain = strcspn(text, "$");
         e = buf_append(out, text, plain);
         text += plain;
         if (e != ERR_OK || *text == '\0')
             break;
-        if (strncmp(text, "$" SERVER_ADDRESS, strlen(SERVER_ADDRESS) + 1) == 0) {
-            reader_problem(vars->r, v, "%s cannot be had as plain characters", SERVER_ADDRESS);
+        if (strncmp(text, "$" READER_ADDRESS, strlen(READER_ADDRESS) + 1) == 0) {
+            reader_problem(vars->r, v, "%s cannot be had as plain characters", READER_ADDRESS);
             return false;
         }
         if (strncmp(text, "$${", 3) == 0) {
@@ -109,6 +121,7 @@ static bool expand(struct vars *vars, const struct json_value *v, const char *te
             const char *value = value_of(vars, v, name, len);
             if (value == NULL)
                 return false;
+            addresses += strcmp(value, READER_ADDRESS) == 0;
             e = buf_append_text(out, value);
             text = name + len + 1;
         } else {
@@ -118,7 +131,7 @@ static bool expand(struct vars *vars, const struct json_value *v, const char *te
     if (e != ERR_OK)
         reader_problem(vars->r, v, "all texts with variables have over %u bytes when these are filled in",
                        LIMIT_EXPERIMENT_BYTES);
-    return e == ERR_OK;
+    return e == ERR_OK && check_address(vars, v, out, addresses);
 }
 
 /* The variable that is the whole of `text`, or NULL. */
@@ -207,12 +220,12 @@ char *experiment_fill(const char *text, const char *server_address)
     buf_init(&out, LIMIT_RESOLVED_BYTES);
     enum err e = ERR_OK;
     for (const char *p = text; e == ERR_OK;) {
-        const char *at = strstr(p, SERVER_ADDRESS);
+        const char *at = strstr(p, READER_ADDRESS);
         e = buf_append(&out, p, at != NULL ? (size_t)(at - p) : strlen(p));
         if (at == NULL || e != ERR_OK)
             break;
         e = buf_append_text(&out, server_address);
-        p = at + strlen(SERVER_ADDRESS);
+        p = at + strlen(READER_ADDRESS);
     }
     must(e == ERR_OK); /* texts and addresses were capped when they were read */
     return buf_take(&out);

@@ -151,6 +151,29 @@ static void test_server_address(void **state)
         "0:0: --set workloads[0].request.path=/${server.address}: ${server.address} can stand in build");
 }
 
+/* Pieces that make the built-in variable together would be one in the resolved text. */
+static void test_server_address_in_pieces(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"vars={\"a\":\"server.address}\"}", "targets[0].env={\"X\":\"$${${a}\"}"},
+        {"vars={\"a\":\"$\"}", "targets[0].env={\"X\":\"${a}{server.address}\"}"},
+        {"vars={\"a\":\"$\"}", "targets[0].env={\"X\":\"${a}${server.address}\"}"},
+        {"vars={\"a\":\"$\"}", "targets[0].env={\"X\":\"${server.address}${a}{server.address}\"}"},
+        {"vars={\"a\":\"$\"}", "workloads[0].request.body=${a}{server.address}"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *const sets[] = {cases[i][0], cases[i][1], NULL};
+        struct experiment_text r = experiment_text_read(experiment_text_small, EXPERIMENT_USE_ANY, sets);
+        assert_int_equal(r.err, ERR_INVALID);
+        assert_non_null(strstr(r.problems.items[0].text, "cannot be had as plain characters"));
+        experiment_text_fini(&r);
+    }
+    static const char *const twice[] = {"targets[0].env={\"X\":\"${server.address},${server.address}$${\"}",
+                                        NULL};
+    experiment_free(experiment_text_good(experiment_text_small, twice));
+}
+
 /* Ten levels of doubling from 8 KiB: far over the budget, refused before it is built. */
 static void test_variables_cannot_grow_without_end(void **state)
 {
@@ -180,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_bad_sets),
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_server_address),
+        cmocka_unit_test(test_server_address_in_pieces),
         cmocka_unit_test(test_variables_cannot_grow_without_end),
     };
     return cmocka_run_group_tests(tests, experiment_text_begin, experiment_text_end);
