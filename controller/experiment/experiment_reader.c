@@ -161,6 +161,24 @@ bool reader_object(struct experiment_reader *r, const struct json_value *v, cons
     return true;
 }
 
+/* RFC 9110, 5.6.2: what they are made of. */
+bool reader_header_name(struct experiment_reader *r, const struct json_value *member)
+{
+    static const char allowed[] =
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const char *name = json_key(member);
+    const struct json_value *m = json_first(member->parent);
+    if (name[0] == '\0' || strspn(name, allowed) != strlen(name)) {
+        reader_problem_key(r, member, "is not a header name");
+        return false;
+    }
+    while (m != member && strcasecmp(json_key(m), name) != 0)
+        m = json_next(m);
+    if (m != member)
+        reader_problem_key(r, member, "is there twice: case does not matter in header names");
+    return m == member;
+}
+
 /* ---- texts ------------------------------------------------------------------------------------- */
 
 const char *reader_as_text(const struct json_value *v)

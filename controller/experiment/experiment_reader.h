@@ -45,6 +45,9 @@ const char *reader_as_text(const struct json_value *v);
 /* The same; NULL after reporting that it is no string, or too long. */
 const char *reader_get_text(struct experiment_reader *r, const struct json_value *v, size_t bytes_max);
 
+/* Is the key a header name that its object has not yet, in other letters? Reported. */
+bool reader_header_name(struct experiment_reader *r, const struct json_value *member);
+
 /* "a, b and 3 more" of the keys, into `out`. */
 const char *reader_words(const char *const *words, size_t count, char *out, size_t size);
 

@@ -47,14 +47,6 @@ static bool read_match(struct experiment_reader *r, const struct json_value *v, 
     return true;
 }
 
-static bool check_header_name(struct experiment_reader *r, const struct json_value *member)
-{
-    if (json_key(member)[0] != '\0' && strpbrk(json_key(member), " :\t\r\n") == NULL)
-        return true;
-    reader_problem_key(r, member, "is not a header name");
-    return false;
-}
-
 static void lower_names(struct experiment_reader *r, const struct json_value *v, void *at)
 {
     (void)r;
@@ -87,7 +79,7 @@ static const struct key answer_rows[] = {
     {"headers", "an object: header name (case does not matter) to such a match", .without = "any",
      AS_MAP(headers, header_count, LIMIT_HEADERS, header_match), .what = "headers",
      .example = "{ \"content-type\": { \"contains\": \"text\" } }", .pattern = KEY_HEADER_PATTERN,
-     .check_key = check_header_name, .after = lower_names},
+     .check_key = reader_header_name, .after = lower_names},
     BODY_BYTES_ROW("exact size of the body"),
 };
 static const struct keys keys_answer = {KEYS(NULL, answer_rows)};

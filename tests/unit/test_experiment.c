@@ -170,6 +170,25 @@ static void test_body_that_looks_like_a_variable(void **state)
     experiment_free(e);
 }
 
+/* Of a request and of an answer alike: the names are lower case in the resolved text. */
+static void test_header_names(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{ \"name\": \"d\", \"targets\": [ { \"name\": \"a\", \"start\": [\"s\"], \"port\": 1 } ],\n"
+        "  \"checks\": [ { \"name\": \"c\", \"request\": { \"path\": \"/\", \"headers\":\n"
+        "    { \"X-A\": \"1\", \"x-a\": \"2\", \"\u00e9\": \"3\" } }, \"expect\": { \"headers\":\n"
+        "    { \"X-A\": \"1\", \"x-a\": \"2\", \"\u00e9\": \"3\" } } } ],\n"
+        "  \"workloads\": [ { \"name\": \"w\", \"connections\": 1, \"duration\": \"1s\", \"request\":\n"
+        "    { \"path\": \"/\" } } ] }";
+    experiment_text_bad(
+        text, NULL,
+        "3:19: checks[0].request.headers.x-a: is there twice: case does not matter in header names\n"
+        "3:31: checks[0].request.headers[\"\u00e9\"]: is not a header name\n"
+        "4:19: checks[0].expect.headers.x-a: is there twice: case does not matter in header names\n"
+        "4:31: checks[0].expect.headers[\"\u00e9\"]: is not a header name\n");
+}
+
 static void test_resolved_text_opens_no_file(void **state)
 {
     (void)state;
@@ -491,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_resolved_is_a_fixed_point),
         cmocka_unit_test(test_body_that_looks_like_a_variable),
+        cmocka_unit_test(test_header_names),
         cmocka_unit_test(test_resolved_text_opens_no_file),
         cmocka_unit_test(test_all_problems_in_file_order),
         cmocka_unit_test(test_dirs),
