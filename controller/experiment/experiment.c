@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "common/path.h"
 #include "common/sha256.h"
+#include "common/utf8.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -39,6 +40,7 @@ void experiment_print_problems(const char *file, const struct experiment_problem
 {
     for (size_t i = 0; i < p->count; i++) {
         const struct experiment_problem *q = &p->items[i];
+        (void)utf8_clean(q->text, ""); /* it quotes the file, which may be a stranger's, to a terminal */
         if (q->line != 0)
             fprintf(stderr, "%s:%u:%u: %s\n", file, q->line, q->column, q->text);
         else
