@@ -32,10 +32,17 @@ static void note_answer(struct fleet *f, struct fleet_agent *a, const struct fle
     f->handlers.on_change(f->handlers.arg);
 }
 
+/* An agent speaks in order: what it says unasked before it has answered JOB_OPEN is of an earlier time when
+ * it held the same job, which was resumed since. */
+static bool is_of_reservation(const struct fleet_agent *a, const struct msg_event *e)
+{
+    return a->owned && strcmp(msg_text(e->job), a->job) == 0 && (a->opened || e->answers != 0);
+}
+
 static void deliver(struct fleet *f, struct fleet_agent *a, const struct msg_event *e)
 {
     struct fleet_open open = {0};
-    bool wanted = a->owned && strcmp(msg_text(e->job), a->job) == 0;
+    bool wanted = is_of_reservation(a, e);
     if (wanted && e->answers == 0 && e->kind == MSG_EVENT_DONE && e->code != ERR_OK) {
         /* It ended the job by itself: it was told to end, or its lease ran out. */
         fleet_agent_lose(f, a, msg_text(e->text));

@@ -220,6 +220,44 @@ static void test_an_agent_that_ends_the_job_is_lost(void **state)
     assert_int_equal(fleet_stand_command(f, b, "j", MSG_COMMAND_STOP, 103), ERR_CLOSED);
 }
 
+/* A host that slept tells what became of the job when it wakes; by then the job may have been resumed on it.
+ */
+static void test_what_was_before_a_job_was_resumed_does_not_end_it(void **state)
+{
+    struct fleet_stand *f = *state;
+    struct fleet_agent *a, *b;
+    struct fleet_host hosts[2];
+    struct msg_event lapsed = {.number = 2,
+                               .kind = MSG_EVENT_DONE,
+                               .job = (char *)(uintptr_t) "j",
+                               .code = ERR_TIMEOUT,
+                               .text = (char *)(uintptr_t) "lapsed"};
+    struct msg_push p = {.incarnation = 7, .items = &lapsed, .count = 1};
+    fleet_stand_open_pair(f, &a, &b);
+    fleet_poll(f->fleet, b, &f->requests[3], 0, T0 + LEASE);
+    fleet_tick(f->fleet, T0 + 2 * LEASE - 1);
+    assert_int_equal(f->seen.lost, 1);
+    assert_int_equal(f->seen.event_host, 0);
+    fleet_release(f->fleet, "j");
+    fleet_stand_push(f, b, 8, 2, 2, MSG_EVENT_DONE, "j", T0 + 2 * LEASE);
+    fleet_stand_hello(f, 2, "a", 7, "", NULL, T0 + 2 * LEASE);
+    assert_int_equal(fleet_stand_reserve(f, "j", "sut", hosts), ERR_OK);
+    memset(&f->seen, 0, sizeof f->seen);
+    assert_int_equal(fleet_stand_command(f, a, "j", MSG_COMMAND_JOB_OPEN, 9), ERR_OK);
+    fleet_push(f->fleet, a, &f->requests[4], &p, T0 + 2 * LEASE);
+    fleet_stand_push(f, a, 7, 3, 0, MSG_EVENT_EXITED, "j", T0 + 2 * LEASE);
+    assert_int_equal(f->seen.lost, 0);
+    assert_int_equal(f->seen.events, 0);
+    assert_int_equal(f->seen.late, 1);
+    fleet_settle_late(f->fleet, a);
+    fleet_stand_push(f, a, 7, 4, 2, MSG_EVENT_DONE, "j", T0 + 2 * LEASE);
+    assert_int_equal(f->seen.event_answers, 9);
+    fleet_settle(f->fleet, a, 7, 4);
+    lapsed.number = 5;
+    fleet_push(f->fleet, a, &f->requests[4], &p, T0 + 2 * LEASE);
+    assert_int_equal(f->seen.lost, 1);
+}
+
 /* A job that closes its hosts does not wait for one that cannot answer any more. */
 static void test_a_loss_answers_what_is_open(void **state)
 {
@@ -343,6 +381,7 @@ int main(void)
         TEST(test_a_short_cut_loses_nothing),
         TEST(test_a_new_incarnation_fails_the_job),
         TEST(test_an_agent_that_ends_the_job_is_lost),
+        TEST(test_what_was_before_a_job_was_resumed_does_not_end_it),
         TEST(test_a_loss_answers_what_is_open),
         TEST(test_a_lapsed_lease_is_noticed),
         TEST(test_numbers_stay_without_a_gap_after_a_loss),
