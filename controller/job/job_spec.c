@@ -80,6 +80,7 @@ enum err job_spec_from_submit(const struct msg_submit *m, struct job_spec **out,
         return e;
     struct job_spec *s = mem_zalloc(1, sizeof *s);
     s->id = mem_strdup(m->job);
+    s->run = 1;
     s->mode = m->mode;
     s->base_dir = mem_strdup(msg_text(m->base_dir));
     s->nonce = mem_strdup(msg_text(m->nonce));
@@ -179,6 +180,7 @@ enum err job_spec_from_store(const struct store_job *job, const char *state_dir,
         return e;
     struct job_spec *s = mem_zalloc(1, sizeof *s);
     s->id = mem_strdup(job->id);
+    s->run = job->run + (job->state != STORE_JOB_QUEUED); /* as store_set_job_state counts */
     s->mode = job->mode;
     s->base_dir = mem_strdup(msg_text(job->base_dir));
     s->nonce = mem_strdup(msg_text(job->nonce));
@@ -203,7 +205,8 @@ void job_spec_row(const struct job_spec *s, struct store_job *out)
                               .created_wall_ns = clock_wall_ns(),
                               .experiment_json = s->experiment->resolved_json,
                               .base_dir = s->base_dir,
-                              .nonce = s->nonce};
+                              .nonce = s->nonce,
+                              .run = s->run};
     if (s->mode == MSG_MODE_RUN)
         out->windows_total = (uint32_t)s->design->window_count;
 }

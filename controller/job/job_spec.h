@@ -12,6 +12,7 @@ struct job_spec {
     char *id;
     enum msg_mode mode;
     char *nonce;    /* of the submission, "" when it had none */
+    uint64_t run;   /* of the job: the one that is queued, or that a resume begins */
     char *base_dir; /* "" unless the operator sits on the controller's machine */
     struct experiment *experiment;
     struct design *design;

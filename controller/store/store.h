@@ -64,6 +64,7 @@ struct store_job {
     char *base_dir;
     char *nonce; /* of its SUBMIT, "" when that had none */
     uint32_t windows_total;
+    uint64_t run;          /* 1, 2, ...: one more with each resume, see proto/msg/msg.h */
     uint32_t windows_done; /* with a valid attempt or retries used up */
 };
 void store_job_fini(struct store_job *job);
@@ -80,7 +81,8 @@ NODISCARD enum err store_get_job(struct store *s, const char *id, struct store_j
 NODISCARD enum err store_list_jobs(struct store *s, struct store_job **out, size_t *count,
                                    struct err_detail *d);
 /* Sets the times that go with the state: started_wall_ns with the first "running", ended_wall_ns with an end
- * (0 again when a job is resumed). ERR_NOT_FOUND: no such job. */
+ * (0 again when a job is resumed); one that has ended and is queued again begins its next run. ERR_NOT_FOUND:
+ * no such job. */
 NODISCARD enum err store_set_job_state(struct store *s, const char *id, enum store_job_state state,
                                        const char *cause, int32_t exit_code, struct err_detail *d);
 NODISCARD enum err store_set_placement(struct store *s, const char *id, enum store_placement p,

@@ -26,6 +26,7 @@ static const struct store_column columns[] = {
     C_TEXT("base_dir", base_dir),
     C_TEXT("nonce", nonce),
     C_U32("windows_total", windows_total),
+    C_U64("run", run),
     C_READ("(SELECT count(*) FROM attempts WHERE attempts.job = jobs.id AND attempts.final)", U32,
            windows_done, uint32_t),
 };
@@ -132,15 +133,15 @@ enum err store_set_job_state(struct store *s, const char *id, enum store_job_sta
     (void)err_set(&missing, ERR_NOT_FOUND, "no job %s in the store", id);
     bool ended = state == STORE_JOB_DONE || state == STORE_JOB_FAILED || state == STORE_JOB_CANCELLED;
     uint64_t now = clock_wall_ns();
-    /* The first start stays; a resumed job has not ended any more. */
-    return store_run_on(s,
-                        "UPDATE jobs SET state = ?1, cause = ?2, exit_code = ?3,"
-                        " started_wall_ns = iif(started_wall_ns = 0 AND ?1 = 'running', ?4, started_wall_ns),"
-                        " ended_wall_ns = ?5 WHERE id = ?6",
-                        STORE_VALUES(store_text(store_state_words[state]), store_text(cause),
-                                     store_i64(exit_code), store_u64(now), store_u64(ended ? now : 0),
-                                     store_text(id)),
-                        missing.text, d);
+    /* The first start stays; a resumed job has not ended any more, and begins its next run. */
+    return store_run_on(
+        s,
+        "UPDATE jobs SET state = ?1, cause = ?2, exit_code = ?3,"
+        " started_wall_ns = iif(started_wall_ns = 0 AND ?1 = 'running', ?4, started_wall_ns),"
+        " ended_wall_ns = ?5, run = run + (?1 = 'queued' AND state <> 'queued') WHERE id = ?6",
+        STORE_VALUES(store_text(store_state_words[state]), store_text(cause), store_i64(exit_code),
+                     store_u64(now), store_u64(ended ? now : 0), store_text(id)),
+        missing.text, d);
 }
 
 enum err store_set_placement(struct store *s, const char *id, enum store_placement p, struct err_detail *d)

@@ -185,7 +185,8 @@ static const char schema_4[] =
     "CREATE TABLE late_refused (" /* late results that were not kept */
     " agent TEXT PRIMARY KEY,"
     " count INTEGER NOT NULL,"
-    " last_wall_ns INTEGER NOT NULL) STRICT, WITHOUT ROWID;";
+    " last_wall_ns INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+    "ALTER TABLE jobs ADD COLUMN run INTEGER NOT NULL DEFAULT 1;"; /* grows with each resume */
 
 /* [version]: what makes a file of that schema one of the next, but for the columns of new figures; NULL:
  * nothing else. */
@@ -236,7 +237,7 @@ static const struct disguise {
     const char *sql;
 } disguises[] = {
     {2, "CREATE TEMP VIEW hosts AS SELECT *, '' AS libraries FROM main.hosts;"},
-    {4, "CREATE TEMP VIEW jobs AS SELECT rowid, *, '' AS nonce FROM main.jobs;"},
+    {4, "CREATE TEMP VIEW jobs AS SELECT rowid, *, '' AS nonce, 1 AS run FROM main.jobs;"},
     {4, "CREATE TEMP VIEW tokens AS SELECT *, '' AS made_by, 0 AS made_wall_ns, 0 AS revoked_wall_ns"
         " FROM main.tokens;"},
 };

@@ -51,6 +51,11 @@ static void test_files_are_kept_with_the_job(void **state)
         assert_int_equal(again->files.items[i].mode, files[i].mode);
     }
     assert_string_equal(again->base_dir, "/srv/lab");
+    assert_int_equal(again->run, 1);
+    job_spec_free(again);
+    row.state = STORE_JOB_CANCELLED; /* a resume begins the next run, as the store will count it */
+    assert_int_equal(job_spec_from_store(&row, dir, &again, &d), ERR_OK);
+    assert_int_equal(again->run, 2);
     job_spec_free(again);
 
     /* A list that somebody has written into is refused, and so is a missing one. */

@@ -144,6 +144,29 @@ static void test_job_states_set_their_times(void **state)
     assert_int_equal(store_set_placement(p->store, "x", STORE_PLACEMENT_SHARED, NULL), ERR_NOT_FOUND);
 }
 
+static void expect_run_after(struct place *p, enum store_job_state state, uint64_t run)
+{
+    struct store_job out;
+    assert_int_equal(store_set_job_state(p->store, "j", state, "", 0, NULL), ERR_OK);
+    assert_int_equal(store_get_job(p->store, "j", &out, NULL), ERR_OK);
+    assert_int_equal(out.run, run);
+    store_job_fini(&out);
+}
+
+static void test_a_resume_begins_the_next_run(void **state)
+{
+    struct place *p = *state;
+    const struct store_job job = {.id = (char *)(uintptr_t) "j", .state = STORE_JOB_QUEUED, .run = 1};
+    assert_int_equal(store_add_job(p->store, &job, NULL), ERR_OK);
+    expect_run_after(p, STORE_JOB_QUEUED, 1);
+    expect_run_after(p, STORE_JOB_RUNNING, 1);
+    expect_run_after(p, STORE_JOB_FAILED, 1);
+    expect_run_after(p, STORE_JOB_QUEUED, 2);
+    expect_run_after(p, STORE_JOB_CANCELLED, 2);
+    expect_run_after(p, STORE_JOB_QUEUED, 3);
+    expect_run_after(p, STORE_JOB_DONE, 3);
+}
+
 static void test_interrupted_jobs_fail(void **state)
 {
     struct place *p = *state;
@@ -203,6 +226,7 @@ int main(void)
         STORE_TEST(test_job_states_set_their_times),
         STORE_TEST(test_interrupted_jobs_fail),
         STORE_TEST(test_lines_are_read_in_pieces),
+        STORE_TEST(test_a_resume_begins_the_next_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
