@@ -40,9 +40,11 @@ struct agent {
     void (*on_final)(void *arg, enum err e, const char *why);
     void *arg;
     enum state state;
-    struct task *task;      /* HELD only */
-    char *job;              /* "" while FREE */
-    uint64_t close_command; /* to be answered when closed, 0 = none */
+    struct task *task; /* HELD only */
+    char *job;         /* "" while FREE */
+    uint64_t run;      /* of it, and the incarnation of the controller that opened it; 0 = not said */
+    uint64_t controller;
+    struct msg_command close; /* to be answered when closed; number 0 = none. Its job is the held one */
     uint64_t lease_ns;
     uint64_t lease_until_ns;
     uv_timer_t lease_timer;
@@ -56,21 +58,34 @@ struct agent {
 
 static void handle(struct agent *a, enum event event, const struct msg_command *command);
 
-/* A DONE. `answers` 0: unasked. */
-static void emit_done(struct agent *a, const char *job, uint64_t answers, enum err code, const char *text)
+/* The answer DONE: of the command's own run and controller, whatever is held here now. */
+static void answer_done(struct agent *a, const struct msg_command *c, enum err code, const char *text)
 {
-    struct msg_event event = {.answers = answers,
-                              .job = msg_borrowed(job),
+    struct msg_event event = {.answers = c->number,
+                              .job = c->job,
+                              .run = c->run,
+                              .controller = c->controller,
                               .kind = MSG_EVENT_DONE,
                               .code = code,
                               .text = msg_borrowed(text)};
     uplink_emit(a->uplink, &event);
 }
 
+/* Unasked: the held job is ended here. */
+static void say_ended(struct agent *a, enum err code, const char *text)
+{
+    const struct msg_command unasked = {.job = a->job, .run = a->run, .controller = a->controller};
+    answer_done(a, &unasked, code, text);
+}
+
+/* A task only gets commands of the run and the controller that opened it. */
 static void on_task_event(void *arg, const struct msg_event *event)
 {
     struct agent *a = arg;
-    uplink_emit(a->uplink, event);
+    struct msg_event fenced = *event; /* shallow: only read */
+    fenced.run = a->run;
+    fenced.controller = a->controller;
+    uplink_emit(a->uplink, &fenced);
 }
 
 /* ---- the lease ------------------------------------------------------------------------------------ */
@@ -118,19 +133,49 @@ static enum state do_open(struct agent *a, const struct msg_command *c)
     enum err e = task_new(&options, &a->task, &d);
     if (e != ERR_OK) {
         log_error("job_refused", "job=%s why=\"%s\"", msg_text(c->job), d.text);
-        emit_done(a, c->job, c->number, e, d.text);
+        answer_done(a, c, e, d.text);
         return STATE_FREE;
     }
     mem_set_string(&a->job, msg_text(c->job));
-    uplink_set_job(a->uplink, a->job);
+    a->run = c->run;
+    a->controller = c->controller;
+    uplink_set_job(a->uplink, a->job, a->run);
     lease_timer_start(a);
-    emit_done(a, c->job, c->number, ERR_OK, "");
+    answer_done(a, c, ERR_OK, "");
     return STATE_HELD;
 }
 
+/* Any run of it. */
 static bool is_held_job(const struct agent *a, const struct msg_command *c)
 {
     return strcmp(a->job, msg_text(c->job)) == 0;
+}
+
+static bool agrees(uint64_t held, uint64_t said)
+{
+    return held == 0 || said == 0 || held == said;
+}
+
+static bool is_held_run(const struct agent *a, const struct msg_command *c)
+{
+    return is_held_job(a, c) && agrees(a->run, c->run) && agrees(a->controller, c->controller);
+}
+
+/* A command that was given before the held run began. */
+static bool is_of_earlier_run(const struct agent *a, const struct msg_command *c)
+{
+    return is_held_job(a, c) && c->run != 0 && c->run < a->run;
+}
+
+static enum state do_wait(struct agent *a, const struct msg_command *c);
+static void begin_close(struct agent *a);
+
+/* The held run is over for whoever opens a later one, or another controller: it gives way first. */
+static enum state give_way(struct agent *a, const struct msg_command *c)
+{
+    log_warn("job_superseded", "job=%s run=%" PRIu64 " by=%" PRIu64, a->job, a->run, c->run);
+    begin_close(a);
+    return do_wait(a, c);
 }
 
 static enum state do_open_again(struct agent *a, const struct msg_command *c)
@@ -138,27 +183,31 @@ static enum state do_open_again(struct agent *a, const struct msg_command *c)
     char text[LIMIT_NAME_BYTES + 64] = "";
     if (!is_held_job(a, c))
         snprintf(text, sizeof text, "this host works for job %s", a->job);
-    emit_done(a, c->job, c->number, text[0] != '\0' ? ERR_BUSY : ERR_OK, text);
+    else if (is_of_earlier_run(a, c))
+        snprintf(text, sizeof text, "this host works for a later run of job %s", a->job);
+    else if (!is_held_run(a, c))
+        return give_way(a, c);
+    answer_done(a, c, text[0] != '\0' ? ERR_BUSY : ERR_OK, text);
     return STATE_HELD;
 }
 
 static enum state do_answer_closed(struct agent *a, const struct msg_command *c)
 {
-    emit_done(a, c->job, c->number, ERR_OK, "");
+    answer_done(a, c, ERR_OK, "");
     return a->state;
 }
 
 static enum state do_refuse_work(struct agent *a, const struct msg_command *c)
 {
-    emit_done(
-        a, c->job, c->number, ERR_NOT_NOW,
+    answer_done(
+        a, c, ERR_NOT_NOW,
         "this host does not hold the job: it was closed, its lease ran out, or the agent was restarted");
     return a->state;
 }
 
 static enum state do_work(struct agent *a, const struct msg_command *c)
 {
-    if (!is_held_job(a, c))
+    if (!is_held_run(a, c))
         return do_refuse_work(a, c);
     task_handle(a->task, c);
     return STATE_HELD;
@@ -172,11 +221,12 @@ static void begin_close(struct agent *a)
     task_close(&a->task, on_task_closed, a);
 }
 
+/* Any controller may close what another has opened, but the end of an earlier run is not that of a later. */
 static enum state do_close(struct agent *a, const struct msg_command *c)
 {
-    if (!is_held_job(a, c))
+    if (!is_held_job(a, c) || is_of_earlier_run(a, c))
         return do_answer_closed(a, c);
-    a->close_command = c->number;
+    a->close = (struct msg_command){.number = c->number, .run = c->run, .controller = c->controller};
     begin_close(a);
     return STATE_CLOSING;
 }
@@ -189,7 +239,7 @@ static enum state do_lapse(struct agent *a, const struct msg_command *c)
              "heard nothing from the controller for %" PRIu64 " ms: the job was ended here",
              a->lease_ns / NS_PER_MS);
     log_error("lease_lapsed", "job=%s why=\"%s\"", a->job, text);
-    emit_done(a, a->job, 0, ERR_TIMEOUT, text);
+    say_ended(a, ERR_TIMEOUT, text);
     begin_close(a);
     return STATE_CLOSING;
 }
@@ -197,7 +247,7 @@ static enum state do_lapse(struct agent *a, const struct msg_command *c)
 static enum state do_end_held(struct agent *a, const struct msg_command *c)
 {
     (void)c;
-    emit_done(a, a->job, 0, ERR_CANCELLED, "the agent was told to end: the job was ended here");
+    say_ended(a, ERR_CANCELLED, "the agent was told to end: the job was ended here");
     begin_close(a);
     return STATE_ENDING;
 }
@@ -205,7 +255,7 @@ static enum state do_end_held(struct agent *a, const struct msg_command *c)
 static enum state do_wait(struct agent *a, const struct msg_command *c)
 {
     if (a->waiting_count == AGENT_WAITING_MAX) {
-        emit_done(a, c->job, c->number, ERR_BUSY, "this host is still ending a job");
+        answer_done(a, c, ERR_BUSY, "this host is still ending a job");
         return STATE_CLOSING;
     }
     struct waiting *w = mem_zalloc(1, sizeof *w);
@@ -223,13 +273,20 @@ static enum state do_end_closing(struct agent *a, const struct msg_command *c)
     return STATE_ENDING; /* EVENT_CLOSED is on its way */
 }
 
+static void answer_close(struct agent *a)
+{
+    a->close.job = a->job;
+    if (a->close.number != 0)
+        answer_done(a, &a->close, ERR_OK, "");
+    a->close = (struct msg_command){0};
+}
+
 static void on_uplink_closed(void *arg);
 
 static enum state do_end(struct agent *a, const struct msg_command *c)
 {
     (void)c;
-    if (a->close_command != 0)
-        emit_done(a, a->job, a->close_command, ERR_OK, "");
+    answer_close(a);
     uplink_close(&a->uplink, on_uplink_closed, a);
     return STATE_ENDED;
 }
@@ -237,10 +294,8 @@ static enum state do_end(struct agent *a, const struct msg_command *c)
 static enum state do_free(struct agent *a, const struct msg_command *c)
 {
     (void)c;
-    if (a->close_command != 0)
-        emit_done(a, a->job, a->close_command, ERR_OK, "");
-    a->close_command = 0;
-    uplink_set_job(a->uplink, "");
+    answer_close(a);
+    uplink_set_job(a->uplink, "", 0);
     return STATE_FREE;
 }
 
@@ -300,6 +355,7 @@ static void on_task_closed(void *arg)
     struct agent *a = arg;
     handle(a, EVENT_CLOSED, NULL);
     mem_set_string(&a->job, "");
+    a->run = a->controller = 0;
     struct waiting *w = a->waiting;
     a->waiting = NULL;
     a->waiting_end = &a->waiting;

@@ -386,10 +386,10 @@ void uplink_emit(struct uplink *u, const struct msg_event *event)
     handle(u, EVENT_DUE);
 }
 
-void uplink_set_job(struct uplink *u, const char *job)
+void uplink_set_job(struct uplink *u, const char *job, uint64_t run)
 {
     u->push_gap_ns = 0;
-    link_client_set_held_job(u->client, job);
+    link_client_set_held_job(u->client, job, run);
 }
 
 uint64_t uplink_incarnation(const struct uplink *u)

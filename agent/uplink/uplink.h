@@ -51,8 +51,8 @@ void uplink_close(struct uplink **uplink, void (*cb)(void *arg), void *arg);
  * ticks of PROGRESS are not spooled and may be dropped, oldest first. */
 void uplink_emit(struct uplink *uplink, const struct msg_event *event);
 
-/* Which job is held here now, "" for none: said in the next HELLO. */
-void uplink_set_job(struct uplink *uplink, const char *job);
+/* Which run of which job is held here now, "" for none: said in the next HELLO. */
+void uplink_set_job(struct uplink *uplink, const char *job, uint64_t run);
 
 /* Names this program's run to the controller; event numbers are its own. */
 uint64_t uplink_incarnation(const struct uplink *uplink);

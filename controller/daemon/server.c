@@ -226,6 +226,7 @@ static enum err make_parts(struct server *s, struct err_detail *d)
         return e;
     s->late_gate = late_gate_new(s->store, s->worker);
     s->fleet = fleet_new(&(struct fleet_options){.lease_ns = s->o.lease_ns,
+                                                 .incarnation = s->incarnation,
                                                  .handlers = {.arg = s,
                                                               .answer_poll = answer_poll,
                                                               .answer_push = answer_push,

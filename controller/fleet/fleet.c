@@ -4,10 +4,13 @@
 #include "common/mem.h"
 #include "controller/fleet/fleet_agent.h"
 
+#include <inttypes.h>
+
 struct fleet *fleet_new(const struct fleet_options *options)
 {
     struct fleet *f = mem_zalloc(1, sizeof *f);
     f->lease_ns = options->lease_ns;
+    f->incarnation = options->incarnation;
     f->handlers = options->handlers;
     return f;
 }
@@ -40,6 +43,7 @@ static struct fleet_agent *find_or_add(struct fleet *f, const char *name)
     f->agents = mem_realloc(f->agents, f->agent_count + 1, sizeof(struct fleet_agent *));
     memmove(&f->agents[i + 1], &f->agents[i], (f->agent_count - i) * sizeof(struct fleet_agent *));
     f->agents[i] = fleet_agent_new(name);
+    f->agents[i]->controller = f->incarnation;
     f->agent_count++;
     return f->agents[i];
 }
@@ -85,6 +89,19 @@ void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *why)
     free(cause);
 }
 
+/* Whether what an agent holds is the job that it is believed to work for, or an earlier run of it, which ends
+ * there before the present one begins. */
+static bool holds_same_job(const struct fleet_agent *a, const struct msg_hello *hello)
+{
+    return a->job != NULL && strcmp(msg_text(hello->held_job), a->job) == 0 &&
+           (a->run == 0 || hello->held_run <= a->run);
+}
+
+static bool holds_present_run(const struct fleet_agent *a, const struct msg_hello *hello)
+{
+    return holds_same_job(a, hello) && (a->run == 0 || hello->held_run == 0 || hello->held_run == a->run);
+}
+
 /* What a new session says about the job against what is believed here. */
 static void reconcile(struct fleet *f, struct fleet_agent *a, const struct msg_hello *hello, bool restarted)
 {
@@ -96,17 +113,18 @@ static void reconcile(struct fleet *f, struct fleet_agent *a, const struct msg_h
         a->last_number = 0;
         a->delivered = 0;
         a->settled = 0;
-    } else if (a->state == FLEET_BUSY && strcmp(held, a->job) != 0 && (a->opened || held[0] != '\0')) {
+    } else if (a->state == FLEET_BUSY && !holds_present_run(a, hello) &&
+               (a->opened || (held[0] != '\0' && !holds_same_job(a, hello)))) {
         fleet_agent_lose(
             f, a, "its lease ran out before the controller was reached again, which ended the job there");
     }
-    if (held[0] == '\0' || (a->job != NULL && strcmp(held, a->job) == 0))
+    if (held[0] == '\0' || holds_same_job(a, hello))
         return;
     if (a->state == FLEET_CLOSING) /* of another job: the one that it really holds counts */
         fleet_agent_handle(a, FLEET_EVENT_LOSE);
     if (a->state == FLEET_FREE) {
-        log_info("job_left_over", "agent=%s job=%s", a->name, held);
-        fleet_agent_queue_close(a, held);
+        log_info("job_left_over", "agent=%s job=%s run=%" PRIu64, a->name, held, hello->held_run);
+        fleet_agent_queue_close(a, held, hello->held_run);
     }
 }
 
@@ -275,7 +293,7 @@ void fleet_release(struct fleet *f, const char *job)
         if (a->job == NULL || strcmp(a->job, job) != 0)
             continue;
         if (a->state == FLEET_BUSY)
-            fleet_agent_queue_close(a, job);
+            fleet_agent_queue_close(a, job, a->run);
         a->owned = false; /* what still comes, comes late */
     }
     fleet_flush(f);

@@ -9,6 +9,9 @@
  * is delivered once (by its number). It is settled when whoever got it has done with it all that must outlive
  * a crash: only then is it acknowledged, and the agent may forget it. A push is answered when what it brought
  * is settled, or after FLEET_PUSH_HOLD_NS with what is settled so far; the agent then sends the rest again.
+ *
+ * Fencing: an event is for the job only when it is of the run that holds the agent, and an answer only to a
+ * command of this controller. All else is late, whatever its job's id and its number are.
  */
 #include "common/clock.h"
 #include "common/err.h"
@@ -58,6 +61,7 @@ struct fleet_handlers {
 
 struct fleet_options {
     uint64_t lease_ns;
+    uint64_t incarnation; /* this controller's */
     struct fleet_handlers handlers;
 };
 
@@ -95,11 +99,12 @@ struct fleet_host { /* borrowed from the agent until it is released */
     const char *address;
 };
 
-/* All hosts of the roles or none. Fills `out` (room for the sum of counts), in the order of `roles`; index in
- * it is the host's number in handlers. ERR_BUSY when hosts exist but are taken, ERR_NOT_FOUND when not even
- * the whole fleet would do; both say which role is short. */
-NODISCARD enum err fleet_reserve(struct fleet *f, const char *job, const struct experiment_role *roles,
-                                 size_t role_count, struct fleet_host *out, struct err_detail *d);
+/* All hosts of the roles or none, for this run of the job (1, 2, ...). Fills `out` (room for the sum of
+ * counts), in the order of `roles`; index in it is the host's number in handlers. ERR_BUSY when hosts exist
+ * but are taken, ERR_NOT_FOUND when not even the whole fleet would do; both say which role is short. */
+NODISCARD enum err fleet_reserve(struct fleet *f, const char *job, uint64_t run,
+                                 const struct experiment_role *roles, size_t role_count,
+                                 struct fleet_host *out, struct err_detail *d);
 
 /* Queues a copy of `c` (number and job are filled in) for an agent held by `job`; its answer carries `tag`
  * (not 0). JOB_CLOSE begins the end of the reservation. ERR_CLOSED when the job does not hold it any more. */

@@ -41,7 +41,11 @@ void fleet_agent_void(struct fleet_agent *a)
 {
     for (size_t i = 0; i < a->queue_count; i++) {
         struct msg_command *old = a->queue[i];
-        struct msg_command close = {.kind = MSG_COMMAND_JOB_CLOSE, .number = old->number, .job = old->job};
+        struct msg_command close = {.kind = MSG_COMMAND_JOB_CLOSE,
+                                    .number = old->number,
+                                    .job = old->job,
+                                    .run = old->run,
+                                    .controller = old->controller};
         old->job = NULL;
         msg_command_fini(old);
         *old = close;
@@ -82,6 +86,7 @@ static enum fleet_state do_close(struct fleet_agent *a)
 static enum fleet_state do_free(struct fleet_agent *a)
 {
     mem_set_string(&a->job, NULL);
+    a->run = 0;
     a->opened = false;
     a->owned = false;
     return FLEET_FREE;
@@ -120,26 +125,36 @@ enum err fleet_agent_queue(struct fleet_agent *a, const char *job, const struct 
     struct msg_command *copy = mem_zalloc(1, sizeof *copy);
     msg_command_copy(copy, c);
     mem_set_string(&copy->job, job);
+    copy->run = a->run;
+    copy->controller = a->controller;
     copy->number = ++a->last_number;
     a->queue = mem_realloc(a->queue, a->queue_count + 1, sizeof(struct msg_command *));
     a->queue[a->queue_count++] = copy;
     a->open = mem_realloc(a->open, a->open_count + 1, sizeof *a->open);
-    a->open[a->open_count++] = (struct fleet_open){.number = copy->number, .tag = tag, .kind = copy->kind};
+    a->open[a->open_count++] =
+        (struct fleet_open){.number = copy->number, .tag = tag, .run = copy->run, .kind = copy->kind};
     return ERR_OK;
 }
 
-void fleet_agent_queue_close(struct fleet_agent *a, const char *job)
+void fleet_agent_queue_close(struct fleet_agent *a, const char *job, uint64_t run)
 {
     struct msg_command close = {.kind = MSG_COMMAND_JOB_CLOSE};
+    a->run = run;
     must(fleet_agent_queue(a, job, &close, 0) == ERR_OK);
     mem_set_string(&a->job, job);
     fleet_agent_handle(a, FLEET_EVENT_CLOSE);
 }
 
-bool fleet_agent_answered(struct fleet_agent *a, uint64_t number, bool keep, struct fleet_open *out)
+bool fleet_agent_is_of(const struct fleet_agent *a, const struct msg_event *e, uint64_t run)
+{
+    return (e->run == 0 || run == 0 || e->run == run) &&
+           (e->controller == 0 || e->controller == a->controller);
+}
+
+bool fleet_agent_answered(struct fleet_agent *a, const struct msg_event *e, bool keep, struct fleet_open *out)
 {
     for (size_t i = 0; i < a->open_count; i++) {
-        if (a->open[i].number != number)
+        if (a->open[i].number != e->answers || !fleet_agent_is_of(a, e, a->open[i].run))
             continue;
         *out = a->open[i];
         if (!keep) {

@@ -21,6 +21,7 @@ enum fleet_event {
 struct fleet_open { /* a command that has not been answered */
     uint64_t number;
     uint64_t tag;
+    uint64_t run; /* of the job that it is for */
     enum msg_command_kind kind;
 };
 
@@ -30,9 +31,11 @@ struct fleet_agent {
     char *build;
     struct msg_host facts;
     uint64_t incarnation;
+    uint64_t controller; /* our own incarnation */
 
     enum fleet_state state;
     char *job;     /* of the reservation, or of the JOB_CLOSE; NULL when free */
+    uint64_t run;  /* of that job; 0 when free, or when the agent that held it did not say */
     uint32_t host; /* its number in the job */
     bool opened;   /* JOB_OPEN was answered */
     bool owned;    /* the job runs here: its events are wanted */
@@ -62,6 +65,7 @@ struct fleet_agent {
 
 struct fleet {
     uint64_t lease_ns;
+    uint64_t incarnation;
     struct fleet_handlers handlers;
     struct fleet_agent **agents; /* by name */
     size_t agent_count;
@@ -77,13 +81,13 @@ bool fleet_agent_permits(enum fleet_state state, enum fleet_event event);
 /* Copies `c` to the end of the queue; ERR_FULL at the cap. */
 NODISCARD enum err fleet_agent_queue(struct fleet_agent *a, const char *job, const struct msg_command *c,
                                      uint64_t tag);
-/* The agent works for `job` now, if only to close it. */
-void fleet_agent_queue_close(struct fleet_agent *a, const char *job);
+/* The agent works for this run of `job` now, if only to close it. */
+void fleet_agent_queue_close(struct fleet_agent *a, const char *job, uint64_t run);
 
 /* A new incarnation: numbers begin anew, what was under way is gone. */
 void fleet_agent_clear(struct fleet_agent *a);
 /* Nobody wants what is still queued, but its numbers must arrive, without a gap: each becomes a JOB_CLOSE of
- * the same job, which does no harm twice. */
+ * the same run, which does no harm twice, nor to a later run. */
 void fleet_agent_void(struct fleet_agent *a);
 
 /* The reservation ends here: the job hears "agent 'NAME' lost: WHY", what it waits for is answered, and the
@@ -95,8 +99,11 @@ void fleet_agent_answer_poll(struct fleet *f, struct fleet_agent *a, bool due);
 /* Answers the held push when all of it is settled, or when `due`. */
 void fleet_agent_answer_push(struct fleet *f, struct fleet_agent *a, bool due);
 
-/* Takes the open command `number` off the list unless `keep`; false when there is none. */
-bool fleet_agent_answered(struct fleet_agent *a, uint64_t number, bool keep, struct fleet_open *out);
+/* Takes the open command that `e` answers off the list unless `keep`; false when there is none. */
+bool fleet_agent_answered(struct fleet_agent *a, const struct msg_event *e, bool keep,
+                          struct fleet_open *out);
+/* Whether `e` is of that run and of this controller; an agent that does not say is believed. */
+bool fleet_agent_is_of(const struct fleet_agent *a, const struct msg_event *e, uint64_t run);
 
 /* The number up to which the agent may forget its events. */
 uint64_t fleet_agent_acked(const struct fleet_agent *a);

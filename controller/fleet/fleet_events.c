@@ -5,6 +5,8 @@
 #include "common/mem.h"
 #include "controller/fleet/fleet_agent.h"
 
+#include <inttypes.h>
+
 /* What carries a measured value or a log: kept even when nobody waits for it any more. */
 static bool is_result(enum msg_event_kind k)
 {
@@ -32,25 +34,41 @@ static void note_answer(struct fleet *f, struct fleet_agent *a, const struct fle
     f->handlers.on_change(f->handlers.arg);
 }
 
-/* An agent speaks in order: what it says unasked before it has answered JOB_OPEN is of an earlier time when
- * it held the same job, which was resumed since. */
-static bool is_of_reservation(const struct fleet_agent *a, const struct msg_event *e)
+/* The agent ended the job by itself: it was told to end, or its lease ran out. It stands here, and counts as
+ * free only when it says that nothing of the job is left, and nothing of what was on its way to it. */
+static void note_given_up(struct fleet *f, struct fleet_agent *a, const struct msg_event *e)
 {
-    return a->owned && strcmp(msg_text(e->job), a->job) == 0 && (a->opened || e->answers != 0);
+    char *job = mem_strdup(a->job);
+    uint64_t run = a->run;
+    fleet_agent_lose(f, a, msg_text(e->text));
+    fleet_agent_queue_close(a, job, run);
+    fleet_agent_answer_poll(f, a, false);
+    fleet_settle(f, a, a->incarnation, e->number);
+    free(job);
+}
+
+/* Whether it is for the job that holds the agent: of this very run of it. An agent speaks in order: what it
+ * says unasked before it has answered JOB_OPEN is of an earlier time when it held the same job. */
+static bool is_wanted(const struct fleet_agent *a, const struct msg_event *e)
+{
+    if (!a->owned || strcmp(msg_text(e->job), a->job) != 0)
+        return false;
+    if (fleet_agent_is_of(a, e, a->run) && (a->opened || e->answers != 0))
+        return true;
+    log_info("event_late", "agent=%s job=%s run=%" PRIu64 " now=%" PRIu64 " kind=%s text=\"%s\"", a->name,
+             a->job, e->run, a->run, msg_event_name(e->kind), msg_text(e->text));
+    return false;
 }
 
 static void deliver(struct fleet *f, struct fleet_agent *a, const struct msg_event *e)
 {
     struct fleet_open open = {0};
-    bool wanted = is_of_reservation(a, e);
+    bool wanted = is_wanted(a, e);
     if (wanted && e->answers == 0 && e->kind == MSG_EVENT_DONE && e->code != ERR_OK) {
-        /* It ended the job by itself: it was told to end, or its lease ran out. */
-        fleet_agent_lose(f, a, msg_text(e->text));
-        fleet_settle(f, a, a->incarnation, e->number);
+        note_given_up(f, a, e);
         return;
     }
-    bool answers =
-        e->answers == 0 || fleet_agent_answered(a, e->answers, e->kind == MSG_EVENT_PROGRESS, &open);
+    bool answers = e->answers == 0 || fleet_agent_answered(a, e, e->kind == MSG_EVENT_PROGRESS, &open);
     if (wanted && !answers)
         log_warn("event_refused", "agent=%s kind=%s answers=%llu why=\"no such command is open\"", a->name,
                  msg_event_name(e->kind), (unsigned long long)e->answers);

@@ -8,6 +8,8 @@
 #include "common/mem.h"
 #include "controller/fleet/fleet_agent.h"
 
+#include <inttypes.h>
+
 struct matching {
     const struct fleet *fleet;
     const struct experiment_role *seat_want[LIMIT_HOSTS];
@@ -101,7 +103,7 @@ static enum err say_what_is_short(struct matching *m, size_t seat, struct err_de
         want->name, want->count, plural, labels);
 }
 
-static void take(struct matching *m, const char *job, struct fleet_host *out)
+static void take(struct matching *m, const char *job, uint64_t run, struct fleet_host *out)
 {
     for (size_t i = 0; i < m->fleet->agent_count; i++) {
         struct fleet_agent *a = m->fleet->agents[i];
@@ -109,6 +111,7 @@ static void take(struct matching *m, const char *job, struct fleet_host *out)
             continue;
         size_t seat = m->agent_seat[i] - 1;
         mem_set_string(&a->job, job);
+        a->run = run;
         a->host = (uint32_t)seat;
         fleet_agent_handle(a, FLEET_EVENT_RESERVE);
         out[seat] = (struct fleet_host){.agent = a,
@@ -118,11 +121,12 @@ static void take(struct matching *m, const char *job, struct fleet_host *out)
                                         .incarnation = a->incarnation,
                                         .facts = &a->facts,
                                         .address = a->address};
-        log_info("host_reserved", "job=%s agent=%s role=%s", job, a->name, out[seat].role);
+        log_info("host_reserved", "job=%s run=%" PRIu64 " agent=%s role=%s", job, run, a->name,
+                 out[seat].role);
     }
 }
 
-enum err fleet_reserve(struct fleet *f, const char *job, const struct experiment_role *roles,
+enum err fleet_reserve(struct fleet *f, const char *job, uint64_t run, const struct experiment_role *roles,
                        size_t role_count, struct fleet_host *out, struct err_detail *d)
 {
     struct matching *m = mem_zalloc(1, sizeof *m);
@@ -142,7 +146,7 @@ enum err fleet_reserve(struct fleet *f, const char *job, const struct experiment
         }
     }
     if (match(m, &short_seat))
-        take(m, job, out);
+        take(m, job, run, out);
     else
         e = say_what_is_short(m, short_seat, d);
 out:

@@ -119,7 +119,8 @@ static void try_start(struct job_table *t, struct job *j)
     for (size_t i = 0; i < e->role_count; i++)
         count += e->roles[i].count;
     struct fleet_host *hosts = mem_zalloc(count + 1, sizeof *hosts);
-    if (fleet_reserve(t->o.fleet, j->spec->id, e->roles, e->role_count, hosts, &why) == ERR_OK) {
+    if (fleet_reserve(t->o.fleet, j->spec->id, j->spec->run, e->roles, e->role_count, hosts, &why) ==
+        ERR_OK) {
         job_take_hosts(j, hosts, count);
         job_handle(j, JOB_EVENT_START);
     } else {

@@ -103,8 +103,8 @@ NODISCARD enum err link_client_new(const struct link_client_options *options, co
  * be NULL) comes last. */
 void link_client_close(struct link_client **client, void (*cb)(void *arg), void *arg);
 
-/* Says from now on that this job is held here (it goes into the next HELLO). */
-void link_client_set_held_job(struct link_client *client, const char *job);
+/* Says from now on that this run of this job is held here (it goes into the next HELLO). */
+void link_client_set_held_job(struct link_client *client, const char *job, uint64_t run);
 
 /* Sends `m` (borrowed; session and serial are filled in) and calls `cb` exactly once: with the answer, with
  * the code and text of a REFUSED, with ERR_TIMEOUT, or with ERR_CLOSED. `reply` and `d` are borrowed. Where

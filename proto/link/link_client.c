@@ -428,8 +428,9 @@ enum err link_client_new(const struct link_client_options *options, const struct
     return ERR_OK;
 }
 
-void link_client_set_held_job(struct link_client *c, const char *job)
+void link_client_set_held_job(struct link_client *c, const char *job, uint64_t run)
 {
+    c->hello.u.hello.held_run = run;
     mem_set_string(&c->hello.u.hello.held_job, job);
 }
 

@@ -84,6 +84,7 @@ struct msg_hello {
     char *certificate_pem; /* "" over ipc */
     uint64_t incarnation;  /* random at program start: a new value means earlier state is gone */
     char *held_job;        /* agent: job still open here, or "" */
+    uint64_t held_run;     /* which run of it, 0 = an agent that does not say */
     struct msg_host host;  /* agents only */
 };
 
@@ -127,6 +128,13 @@ struct msg_enrolled {
 };
 
 /* ---- commands: controller to agent --------------------------------------------------------------------- */
+
+/*
+ * A command names the run of the job that it is for, and the controller that gave it its number; an event
+ * gives both back. A run is a fencing number: it begins at 1 and grows with each resume, so that what an
+ * earlier run left on its way is never taken for word of the present one. 0 stands for a peer that does not
+ * say, and agrees with all.
+ */
 
 #define MSG_COMMAND_LIST(X)                                                                                  \
     X(JOB_OPEN, job_open)   /* this host now works for a job */                                              \
@@ -261,6 +269,8 @@ struct msg_sample {
 struct msg_command {
     uint64_t number; /* 1, 2, ... within (agent incarnation, controller incarnation); re-sent until acked */
     char *job;
+    uint64_t run;        /* of the job */
+    uint64_t controller; /* incarnation of the controller that numbered it */
     enum msg_command_kind kind;
     union {
         struct msg_job_open job_open;
@@ -407,6 +417,8 @@ struct msg_event {
     uint64_t number;  /* 1, 2, ... within an agent incarnation; re-sent until acked */
     uint64_t answers; /* number of the command it answers, 0 = unasked */
     char *job;
+    uint64_t run;        /* of the command, or of the job that is held here */
+    uint64_t controller; /* of the command, or who opened that job */
     enum msg_event_kind kind;
     enum err code; /* ERR_OK, or why the command failed (then kind is DONE) */
     char *text;    /* cause for a person when code is not OK */

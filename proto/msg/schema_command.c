@@ -165,6 +165,8 @@ MSG_COMMAND_LIST(CASE)
 static const struct schema_field command_fields[] = {
     F_U64(number, 1, UINT64_MAX),
     F_TEXT(job, NAME, LIMIT_NAME_BYTES),
+    F_ANY(run),
+    F_ANY(controller),
 };
 const struct schema schema_command = {
     .wire = &splitbench__v1__command__descriptor,

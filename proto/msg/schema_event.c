@@ -167,9 +167,13 @@ MSG_EVENT_LIST(CASE)
 #define OURS struct msg_event
 #define WIRE Splitbench__V1__Event
 static const struct schema_field event_fields[] = {
-    F_U64(number, 1, UINT64_MAX),           F_ANY(answers),
-    F_TEXT(job, NO_NAME, LIMIT_NAME_BYTES), F_CODE(code, ERR_OK),
+    F_U64(number, 1, UINT64_MAX),
+    F_ANY(answers),
+    F_TEXT(job, NO_NAME, LIMIT_NAME_BYTES),
+    F_CODE(code, ERR_OK),
     F_TEXT(text, PROSE, LIMIT_TEXT_BYTES),
+    F_ANY(run),
+    F_ANY(controller),
 };
 const struct schema schema_event = {
     .wire = &splitbench__v1__event__descriptor,

@@ -26,6 +26,7 @@ static const struct schema_field hello_fields[] = {
     F_TEXT(certificate_pem, ANY, MSG_PEM_BYTES_MAX),
     F_ANY(incarnation),
     F_TEXT(held_job, NO_NAME, LIMIT_NAME_BYTES),
+    F_ANY(held_run),
     F_STRUCT(host, msg_host, schema_host),
 };
 const struct schema schema_hello = SCHEMA_OF(OURS, hello__descriptor, hello_fields);

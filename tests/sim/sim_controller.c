@@ -120,6 +120,7 @@ static void sim_start(struct sim *s, uint64_t seed)
                            &s->worker, &d),
           &d);
     s->fleet = fleet_new(&(struct fleet_options){.lease_ns = LEASE_NS,
+                                                 .incarnation = seed + 1,
                                                  .handlers = {.arg = s,
                                                               .answer_poll = answer_poll,
                                                               .answer_push = answer_push,
@@ -136,7 +137,8 @@ static void sim_start(struct sim *s, uint64_t seed)
                                         .blob_dir = s->scratch.dir,
                                         .own_boot_id = "elsewhere"};
     CHECK(s, job_table_new(&options, &s->jobs, &d), &d);
-    s->world = fake_world_new(&(struct fake_world_options){.loop = &s->loop, .seed = seed});
+    s->world =
+        fake_world_new(&(struct fake_world_options){.loop = &s->loop, .seed = seed, .lease_ns = LEASE_NS});
     fake_world_set_fleet(s->world, s->fleet);
     fake_world_add(s->world, "load1", seed % 2 ? "same" : "one", NULL);
     fake_world_add(s->world, "server1", seed % 2 ? "same" : "two", NULL);
@@ -364,6 +366,28 @@ static void run_interruptions(void)
     run_until_measuring(&s, "j");
     fake_world_kill(s.world, "server1");
     expect_ended(&s, "j", STORE_JOB_FAILED, "agent 'server1' lost: the agent program was started anew");
+    expect_ended(&s, "j", STORE_JOB_DONE, "");
+    expect_every_window(&s, "j");
+    run_until_free(&s);
+    sim_end(&s);
+}
+
+/* A host that was cut off for longer than its lease comes back, the job is resumed, and only then the host
+ * says that its lease ran out: that was the run before, and the present one goes on to its end. */
+static void run_lapses(void)
+{
+    struct sim s;
+    static const char *const hosts[] = {"load1", "server1"};
+    sim_start(&s, 5);
+    add_job(&s, "j");
+    for (unsigned i = 0; i < 6; i++) {
+        char cause[64];
+        const char *host = hosts[i % ARRAY_LEN(hosts)];
+        run_until_measuring(&s, "j");
+        fake_world_cut(s.world, host, LEASE_NS / NS_PER_MS + 100);
+        snprintf(cause, sizeof cause, "agent '%s' lost: its lease ran out", host);
+        expect_ended(&s, "j", STORE_JOB_FAILED, cause);
+    }
     expect_ended(&s, "j", STORE_JOB_DONE, "");
     expect_every_window(&s, "j");
     run_until_free(&s);
@@ -601,6 +625,7 @@ int main(int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN);
     if (argc <= 1) {
         run_interruptions();
+        run_lapses();
         run_server_host_gone();
         run_queue();
         run_full_disk();

@@ -110,6 +110,8 @@ static void send_push(struct fake_agent *a)
 }
 
 static void come_back(struct fake_agent *a, uint64_t number, void *data);
+static void add_to_outbox(struct fake_agent *a, struct msg_event *e, uint64_t answers,
+                          enum msg_event_kind kind);
 
 /* The connection ends; the agent notices at once and dials again after a while. */
 static void cut(struct fake_agent *a, uint64_t away_ms)
@@ -117,10 +119,29 @@ static void cut(struct fake_agent *a, uint64_t away_ms)
     if (!a->connected)
         return;
     a->connected = false;
+    a->cut_at_ns = clock_now_ns();
     a->poll_open = a->push_open = false;
     fleet_gone(a->world->fleet, a->peer);
     if (away_ms != UINT64_MAX)
         fake_later_add(a, away_ms, come_back, 0, NULL);
+}
+
+/* Its lease ran out meanwhile. The news goes out with the next event, which may be that a job is open again:
+ * the worst moment for it. */
+static bool lapse(struct fake_agent *a)
+{
+    if (a->held_job[0] == '\0' || clock_now_ns() - a->cut_at_ns < a->world->lease_ns)
+        return false;
+    struct msg_event e = {.code = ERR_TIMEOUT,
+                          .text = (char *)(uintptr_t) "heard nothing from the controller",
+                          .job = a->held_job,
+                          .run = a->held_run,
+                          .controller = a->held_controller};
+    add_to_outbox(a, &e, 0, MSG_EVENT_DONE);
+    a->server = 0;
+    a->load = 0;
+    mem_set_string(&a->held_job, "");
+    return true;
 }
 
 static void come_back(struct fake_agent *a, uint64_t number, void *data)
@@ -131,6 +152,7 @@ static void come_back(struct fake_agent *a, uint64_t number, void *data)
     (void)data;
     if (a->connected || w->stopped)
         return;
+    bool lapsed = lapse(a);
     w->peers = mem_realloc(w->peers, w->peer_count + 1, sizeof(*w->peers));
     a->peer = w->peers[w->peer_count++] = mem_zalloc(1, sizeof(int));
     char cpus[] = "0-3";
@@ -138,6 +160,7 @@ static void come_back(struct fake_agent *a, uint64_t number, void *data)
                               .name = a->name,
                               .incarnation = a->incarnation,
                               .held_job = a->held_job,
+                              .held_run = a->held_run,
                               .host = {.hostname = a->name,
                                        .boot_id = a->boot_id,
                                        .cpus = 4,
@@ -147,7 +170,8 @@ static void come_back(struct fake_agent *a, uint64_t number, void *data)
     must(fleet_hello(w->fleet, a->peer, &hello, "10.0.0.9", clock_now_ns(), &a->handle, &acked, NULL) ==
          ERR_OK);
     send_poll(a);
-    send_push(a);
+    if (!lapsed)
+        send_push(a);
 }
 
 static void clear_outbox(struct fake_agent *a, uint64_t upto)
@@ -180,14 +204,27 @@ static void restart(struct fake_agent *a)
 
 void fake_emit(struct fake_agent *a, struct msg_event *e, uint64_t answers, enum msg_event_kind kind)
 {
+    e->job = a->held_job;
+    e->run = a->held_run;
+    e->controller = a->held_controller;
+    fake_emit_for(a, e, answers, kind);
+}
+
+static void add_to_outbox(struct fake_agent *a, struct msg_event *e, uint64_t answers,
+                          enum msg_event_kind kind)
+{
     struct msg_event *copy = mem_zalloc(1, sizeof(*copy));
     must(a->outbox_count < FAKE_OUTBOX_MAX);
     e->number = ++a->last_event;
     e->answers = answers;
     e->kind = kind;
-    e->job = a->held_job;
     msg_event_copy(copy, e);
     a->outbox[a->outbox_count++] = copy;
+}
+
+void fake_emit_for(struct fake_agent *a, struct msg_event *e, uint64_t answers, enum msg_event_kind kind)
+{
+    add_to_outbox(a, e, answers, kind);
     send_push(a);
 }
 
@@ -294,6 +331,7 @@ struct fake_world *fake_world_new(const struct fake_world_options *options)
     w->loop = options->loop;
     w->random = options->seed;
     w->faults = options->faults;
+    w->lease_ns = options->lease_ns;
     w->gap_ns = UINT64_MAX;
     must(uv_timer_init(w->loop, &w->timer) == 0);
     w->timer.data = w;

@@ -28,6 +28,7 @@ struct fake_world;
 struct fake_world_options {
     uv_loop_t *loop;
     uint64_t seed;
+    uint64_t lease_ns; /* who was away for longer has ended its job, and says so behind its next words */
     struct fake_faults faults;
 };
 

@@ -159,15 +159,21 @@ static void files(struct fake_agent *a, const struct msg_command *c)
 void fake_host_handle(struct fake_agent *a, const struct msg_command *c)
 {
     struct msg_event e = {0};
-    bool held = strcmp(a->held_job, msg_text(c->job)) == 0;
+    bool held = strcmp(a->held_job, msg_text(c->job)) == 0 && a->held_run <= c->run;
     if (c->kind == MSG_COMMAND_JOB_OPEN) {
         mem_set_string(&a->held_job, c->job);
+        a->held_run = c->run;
+        a->held_controller = c->controller;
         emit_done(a, c->number, ERR_OK, NULL);
         return;
     }
     if (!held) {
-        emit_done(a, c->number, c->kind == MSG_COMMAND_JOB_CLOSE ? ERR_OK : ERR_NOT_NOW,
-                  "no such job is open here");
+        struct msg_event refused = {.code = c->kind == MSG_COMMAND_JOB_CLOSE ? ERR_OK : ERR_NOT_NOW,
+                                    .text = (char *)(uintptr_t) "no such job is open here",
+                                    .job = c->job,
+                                    .run = c->run,
+                                    .controller = c->controller};
+        fake_emit_for(a, &refused, c->number, MSG_EVENT_DONE);
         return;
     }
     switch (c->kind) {

@@ -21,7 +21,9 @@ struct fake_agent {
     int *peer; /* its address is the session; never freed before the world */
     struct fleet_agent *handle;
     char *held_job;
+    uint64_t held_run, held_controller;
     uint64_t taken; /* commands */
+    uint64_t cut_at_ns;
     bool poll_open, push_open;
     struct msg_event *outbox[FAKE_OUTBOX_MAX]; /* not acknowledged; owned */
     size_t outbox_count;
@@ -53,6 +55,7 @@ struct fake_world {
     uv_timer_t timer;
     struct fleet *fleet;
     struct fake_faults faults;
+    uint64_t lease_ns;
     uint64_t random;
     struct fake_agent *agents[FAKE_AGENTS_MAX];
     size_t agent_count;
@@ -78,6 +81,8 @@ struct fake_later *fake_later_add(struct fake_agent *a, uint64_t after_ms,
                                   void *data);
 /* Numbers a copy of the event and sends it as often as it takes. */
 void fake_emit(struct fake_agent *a, struct msg_event *e, uint64_t answers, enum msg_event_kind kind);
+/* The same of another job than the held one, or another run: `e` says which. */
+void fake_emit_for(struct fake_agent *a, struct msg_event *e, uint64_t answers, enum msg_event_kind kind);
 
 /* ---- fake_host.c --------------------------------------------------------------------------------------- */
 

@@ -16,6 +16,8 @@ static void answer_poll(void *arg, void *request, const struct msg_command *cons
     for (size_t i = 0; i < count && i < 64; i++) {
         s->numbers[i] = items[i]->number;
         s->kinds[i] = items[i]->kind;
+        s->runs[i] = items[i]->run;
+        must(items[i]->controller == CONTROLLER);
     }
 }
 
@@ -81,6 +83,7 @@ int fleet_stand_set_up(void **state)
 {
     struct fleet_stand *f = mem_zalloc(1, sizeof(*f));
     f->fleet = fleet_new(&(struct fleet_options){.lease_ns = LEASE,
+                                                 .incarnation = CONTROLLER,
                                                  .handlers = {.arg = &f->seen,
                                                               .answer_poll = answer_poll,
                                                               .answer_push = answer_push,
@@ -110,6 +113,7 @@ struct fleet_agent *fleet_stand_hello(struct fleet_stand *f, int peer, const cha
                           .name = (char *)(uintptr_t)name,
                           .incarnation = incarnation,
                           .held_job = (char *)(uintptr_t)held,
+                          .held_run = f->held_run,
                           .host = {.cpus = 2, .labels = {.items = labels, .count = label ? 1 : 0}}};
     struct fleet_agent *a = NULL;
     uint64_t acked = 0;
@@ -128,15 +132,21 @@ enum err fleet_stand_reserve(struct fleet_stand *f, const char *job, const char 
                                        .label_count = label_value ? 1 : 0,
                                        .count = 1}};
     struct err_detail d;
-    return fleet_reserve(f->fleet, job, roles, 2, out, &d);
+    return fleet_reserve(f->fleet, job, f->run + 1, roles, 2, out, &d);
 }
 
 void fleet_stand_push(struct fleet_stand *f, struct fleet_agent *a, uint64_t incarnation, uint64_t number,
                       uint64_t answers, enum msg_event_kind kind, const char *job, uint64_t now)
 {
     struct msg_event e = {.number = number, .answers = answers, .kind = kind, .job = (char *)(uintptr_t)job};
-    struct msg_push p = {.incarnation = incarnation, .items = &e, .count = 1};
-    fleet_push(f->fleet, a, &f->requests[number % 64], &p, now);
+    fleet_stand_push_event(f, a, incarnation, &e, now);
+}
+
+void fleet_stand_push_event(struct fleet_stand *f, struct fleet_agent *a, uint64_t incarnation,
+                            struct msg_event *e, uint64_t now)
+{
+    struct msg_push p = {.incarnation = incarnation, .items = e, .count = 1};
+    fleet_push(f->fleet, a, &f->requests[e->number % 64], &p, now);
 }
 
 enum err fleet_stand_command(struct fleet_stand *f, struct fleet_agent *a, const char *job,

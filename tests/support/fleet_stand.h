@@ -7,14 +7,16 @@
 #include "common/clock.h"
 #include "controller/fleet/fleet.h"
 
-#define LEASE (10 * NS_PER_S)
-#define T0    (1000 * NS_PER_S) /* when a test begins */
+#define LEASE      (10 * NS_PER_S)
+#define T0         (1000 * NS_PER_S) /* when a test begins */
+#define CONTROLLER 77u               /* its incarnation */
 
 /* What left the fleet, as the link and the jobs would have seen it. */
 struct fleet_seen {
     size_t polls, pushes, refusals, drops, events, late, lost, changes;
     uint64_t numbers[64]; /* of the last answer to a poll */
     enum msg_command_kind kinds[64];
+    uint64_t runs[64];
     size_t command_count;
     uint64_t acked;
     void *dropped;
@@ -31,6 +33,8 @@ struct fleet_stand {
     struct fleet_seen seen;
     int peers[8]; /* addresses stand for the link's peers */
     int requests[64];
+    uint64_t run;      /* of reservations: 0 = the first */
+    uint64_t held_run; /* said in HELLO; 0 = an agent that does not say */
 };
 
 /* For cmocka: the state is a struct fleet_stand. */
@@ -48,6 +52,10 @@ enum err fleet_stand_reserve(struct fleet_stand *f, const char *job, const char 
 /* A push of one event. */
 void fleet_stand_push(struct fleet_stand *f, struct fleet_agent *a, uint64_t incarnation, uint64_t number,
                       uint64_t answers, enum msg_event_kind kind, const char *job, uint64_t now);
+
+/* The same of one that says more. */
+void fleet_stand_push_event(struct fleet_stand *f, struct fleet_agent *a, uint64_t incarnation,
+                            struct msg_event *e, uint64_t now);
 
 enum err fleet_stand_command(struct fleet_stand *f, struct fleet_agent *a, const char *job,
                              enum msg_command_kind kind, uint64_t tag);

@@ -37,6 +37,7 @@ static enum err on_hello(void *arg, struct link_peer *peer, const struct msg_hel
     m->peer = peer;
     m->peer_incarnation = hello->incarnation;
     snprintf(m->held_job, sizeof m->held_job, "%s", msg_text(hello->held_job));
+    m->held_run = hello->held_run;
     welcome->lease_ns = m->lease_ns;
     welcome->poll_ns = m->poll_ns;
     welcome->incarnation = m->incarnation;

@@ -30,6 +30,7 @@ struct mini {
     struct link_peer *peer; /* NULL when none is connected */
     uint64_t peer_incarnation;
     char held_job[LIMIT_NAME_BYTES + 1]; /* of the last HELLO */
+    uint64_t held_run;
     uint32_t hellos, polls, pushes, gone;
     uint64_t push_ns;         /* when the last one came */
     uint64_t push_gap_ns_min; /* between two; 0 before there are two */

@@ -118,6 +118,23 @@ static const struct msg_event *expect(struct fixture *f, const char *job, enum m
     return e;
 }
 
+/* The same of a controller that says which run of "a" it means, and who it is; the answer gives both back. */
+static const struct msg_event *expect_of_run(struct fixture *f, uint64_t run, uint64_t controller,
+                                             enum msg_command_kind kind, enum err code)
+{
+    static char job[] = "a";
+    struct msg_command c = {
+        .number = ++f->last, .job = job, .run = run, .controller = controller, .kind = kind};
+    mini_send(&f->controller, &c);
+    const struct msg_event *e = wait_answer(f, f->last);
+    if (e->code != code)
+        fail_msg("%s of run %" PRIu64 ": %s, not %s: %s", msg_command_name(kind), run, err_text(e->code),
+                 err_text(code), msg_text(e->text));
+    assert_int_equal(e->run, run);
+    assert_int_equal(e->controller, controller);
+    return e;
+}
+
 static void test_when_free(void **state)
 {
     struct fixture *f = *state;
@@ -185,11 +202,13 @@ static void test_lapse(void **state)
     struct fixture *f = *state;
     f->controller.lease_ns = NS_PER_S / 2;
     f->controller.poll_ns = NS_PER_S / 10;
-    expect(f, "a", MSG_COMMAND_JOB_OPEN, ERR_OK);
+    expect_of_run(f, 4, 9, MSG_COMMAND_JOB_OPEN, ERR_OK);
     f->controller.mute_polls = true;
     wait_until(&f->loop, is_unasked, f, "the news that the lease ran out");
     const struct msg_event *e = mini_answer(&f->controller, 0);
     assert_int_equal(e->code, ERR_TIMEOUT);
+    assert_int_equal(e->run, 4);
+    assert_int_equal(e->controller, 9);
     assert_string_equal(e->job, "a");
     assert_non_null(strstr(e->text, "500 ms"));
     wait_until(&f->loop, is_free, f, "the host to be free");
@@ -249,6 +268,46 @@ static bool is_alive(uint32_t pid)
     return kill((pid_t)pid, 0) == 0;
 }
 
+/* A resume opens the next run: what is left of the one before ends first, and its late commands do nothing.
+ */
+static void test_a_later_run_takes_the_place_of_an_earlier(void **state)
+{
+    struct fixture *f = *state;
+    expect_of_run(f, 1, 5, MSG_COMMAND_JOB_OPEN, ERR_OK);
+    uint32_t pid = start_sleeper(f)->u.started.pid;
+    expect_of_run(f, 2, 5, MSG_COMMAND_JOB_OPEN, ERR_OK);
+    assert_false(is_alive(pid));
+    expect_of_run(f, 1, 5, MSG_COMMAND_SAMPLE, ERR_NOT_NOW);
+    expect_of_run(f, 1, 5, MSG_COMMAND_JOB_OPEN, ERR_BUSY);
+    expect_of_run(f, 1, 5, MSG_COMMAND_JOB_CLOSE, ERR_OK);
+    assert_string_equal(agent_job(f->agent), "a");
+    expect_of_run(f, 2, 5, MSG_COMMAND_SAMPLE, ERR_OK);
+    expect_of_run(f, 2, 5, MSG_COMMAND_JOB_CLOSE, ERR_OK);
+    assert_string_equal(agent_job(f->agent), "");
+}
+
+/* A controller that was started anew numbers its commands from 1 again: it gets answers of its own, and no
+ * work done in the job of the one before. */
+static void test_another_controller_may_only_end_the_job(void **state)
+{
+    struct fixture *f = *state;
+    expect_of_run(f, 1, 5, MSG_COMMAND_JOB_OPEN, ERR_OK);
+    expect_of_run(f, 1, 6, MSG_COMMAND_SAMPLE, ERR_NOT_NOW);
+    expect_of_run(f, 1, 5, MSG_COMMAND_SAMPLE, ERR_OK);
+    expect_of_run(f, 1, 6, MSG_COMMAND_JOB_CLOSE, ERR_OK);
+    assert_string_equal(agent_job(f->agent), "");
+}
+
+static void test_another_controller_opens_the_job_anew(void **state)
+{
+    struct fixture *f = *state;
+    expect_of_run(f, 1, 5, MSG_COMMAND_JOB_OPEN, ERR_OK);
+    uint32_t pid = start_sleeper(f)->u.started.pid;
+    expect_of_run(f, 1, 6, MSG_COMMAND_JOB_OPEN, ERR_OK);
+    assert_false(is_alive(pid));
+    expect_of_run(f, 1, 6, MSG_COMMAND_SAMPLE, ERR_OK);
+}
+
 static void test_end_while_held(void **state)
 {
     struct fixture *f = *state;
@@ -300,6 +359,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_lapse, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_renewed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_short_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_later_run_takes_the_place_of_an_earlier, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_controller_may_only_end_the_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_controller_opens_the_job_anew, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_end_while_held, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_end_while_closing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lapse_ends_the_processes, set_up, tear_down),

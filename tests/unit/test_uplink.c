@@ -354,9 +354,10 @@ static void test_a_silent_poll_makes_it_dial_again(void **state)
     f->controller.mute_polls = true;
     f->controller.poll_ns = 10 * NS_PER_MS;
     open_uplink(f);
-    uplink_set_job(f->uplink, "job-9");
+    uplink_set_job(f->uplink, "job-9", 3);
     mini_wait_count(&f->controller, &f->controller.hellos, 2, "the second session");
     assert_string_equal(f->controller.held_job, "job-9");
+    assert_int_equal(f->controller.held_run, 3);
     assert_int_equal(f->renewals, 0);
 }
 
