@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "controller/cli/listener.h"
 #include "proto/identity/identity.h"
 #include "proto/link/link.h"
 
@@ -23,7 +24,8 @@ struct client {
     char *address;
     char *name;
     bool up;
-    bool final; /* refused for good */
+    bool final;    /* refused for good */
+    enum err down; /* what ended the newest attempt; ERR_TIMEOUT before any has ended */
     struct err_detail why;
     client_check *check; /* NULL: a controller that is away may come back */
     void *check_arg;
@@ -44,9 +46,9 @@ static void on_up(void *arg, const struct msg_welcome *welcome)
 
 static void on_down(void *arg, enum err e, const char *why, bool final)
 {
-    (void)e;
     struct client *c = arg;
     c->up = false;
+    c->down = e;
     c->final = c->final || final;
     err_set(&c->why, ERR_UNREACHABLE, "%s", why);
 }
@@ -95,9 +97,37 @@ static enum err wait_up(struct client *c, uint64_t deadline_ns, struct err_detai
     return e;
 }
 
+/* Somebody may be there: starting a second controller would be the wrong thing to do. */
+static enum err say_silent(const struct client *c, enum err e, struct err_detail *d)
+{
+    struct listener l;
+    bool here = listener_find(c->address, &l);
+    if (here && l.stopped)
+        return err_set(d, e, "the controller at %s is stopped (process %ld): 'kill -CONT %ld' lets it go on",
+                       c->address, (long)l.pid, (long)l.pid);
+    if (here && l.pid > 0)
+        return err_set(
+            d, e,
+            "the controller at %s (process %ld) is there, but did not answer in time; its log may say why",
+            c->address, (long)l.pid);
+    return err_set(
+        d, e,
+        "the controller at %s did not answer in time: it is stopped or overloaded, or the network drops "
+        "what is sent there",
+        c->address);
+}
+
 static enum err say_unreached(const struct client *c, struct err_detail *d)
 {
-    const char *why = c->why.text[0] != '\0' ? c->why.text : "no answer in time";
+    if (c->down == ERR_TIMEOUT)
+        return say_silent(c, ERR_UNREACHABLE, d);
+    if (c->down == ERR_CLOSED && !c->final)
+        return err_set(
+            d, ERR_UNREACHABLE,
+            "a connection to %s ends at once (%s): what listens there is no controller, or one that is "
+            "ending; its log may say why",
+            c->address, c->why.text);
+    const char *why = c->why.text;
     const char *end = strchr(".?!", why[strlen(why) - 1]) != NULL ? "" : ".";
     bool named = strstr(why, c->address) != NULL;
     if (c->final)
@@ -111,6 +141,7 @@ static enum err say_unreached(const struct client *c, struct err_detail *d)
 enum err client_open(const struct place *place, struct client **out, struct err_detail *d)
 {
     struct client *c = mem_zalloc(1, sizeof *c);
+    c->down = ERR_TIMEOUT;
     must(uv_loop_init(&c->loop) == 0);
     must(uv_timer_init(&c->loop, &c->timer) == 0);
     must(uv_timer_start(&c->timer, on_tick, 50, 50) == 0);
@@ -202,6 +233,8 @@ enum err client_call(struct client *c, const struct msg *m, uint64_t timeout_ns,
             return e;
         if (!c->up && c->final)
             return err_set(d, ERR_DENIED, "the controller at %s refuses: %s", c->address, c->why.text);
+        if (!c->up && c->down == ERR_TIMEOUT)
+            return say_silent(c, ERR_UNREACHABLE, d);
         if (!c->up)
             return err_set(d, ERR_UNREACHABLE, "the controller at %s is gone: %s", c->address, c->why.text);
         c->answered = false;
@@ -213,6 +246,8 @@ enum err client_call(struct client *c, const struct msg *m, uint64_t timeout_ns,
             return err_set(d, e, "cannot ask the controller at %s", c->address);
         while (!c->answered)
             uv_run(&c->loop, UV_RUN_ONCE);
+        if (c->result == ERR_TIMEOUT)
+            return say_silent(c, ERR_TIMEOUT, d);
         if (c->result != ERR_CLOSED || clock_now_ns() >= give_up_ns) {
             if (c->result != ERR_OK)
                 err_set(d, c->result, "%s",
