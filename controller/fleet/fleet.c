@@ -89,6 +89,36 @@ void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *why)
     free(cause);
 }
 
+void fleet_agent_lapse(struct fleet *f, struct fleet_agent *a, const char *why)
+{
+    bool ours =
+        f->paused_ns >= f->lease_ns / 2 && f->now_ns < f->paused_end_ns + f->lease_ns + FLEET_LOST_EXTRA_NS;
+    if (!ours) {
+        fleet_agent_lose(f, a, why);
+        return;
+    }
+    char *cause =
+        mem_printf("the controller stood still for %llu s (its process was stopped, or its machine), so "
+                   "the lease that agent '%s' had from it ran out and the job was ended there",
+                   (unsigned long long)(f->paused_ns / NS_PER_S), a->name);
+    lose(f, a, cause);
+    free(cause);
+}
+
+void fleet_note_time(struct fleet *f, uint64_t now_ns)
+{
+    f->now_ns = now_ns;
+    if (f->due_ns == 0 || now_ns <= f->due_ns + FLEET_PAUSE_NS)
+        return;
+    f->paused_ns = now_ns - f->due_ns;
+    f->paused_end_ns = now_ns;
+    f->due_ns = 0;
+    log_warn("controller_paused", "ms=%" PRIu64 " consequence=\"leases may have run out meanwhile\"",
+             f->paused_ns / NS_PER_MS);
+    for (size_t i = 0; i < f->agent_count; i++)
+        f->agents[i]->heard_ns += f->paused_ns;
+}
+
 /* Whether what an agent holds is the job that it is believed to work for, or an earlier run of it, which ends
  * there before the present one begins. */
 static bool holds_same_job(const struct fleet_agent *a, const struct msg_hello *hello)
@@ -115,7 +145,7 @@ static void reconcile(struct fleet *f, struct fleet_agent *a, const struct msg_h
         a->settled = 0;
     } else if (a->state == FLEET_BUSY && !holds_present_run(a, hello) &&
                (a->opened || (held[0] != '\0' && !holds_same_job(a, hello)))) {
-        fleet_agent_lose(
+        fleet_agent_lapse(
             f, a, "its lease ran out before the controller was reached again, which ended the job there");
     }
     if (held[0] == '\0' || holds_same_job(a, hello))
@@ -132,6 +162,7 @@ enum err fleet_hello(struct fleet *f, void *peer, const struct msg_hello *hello,
                      uint64_t now_ns, struct fleet_agent **out, uint64_t *acked_event, struct err_detail *d)
 {
     const char *name = msg_text(hello->name);
+    fleet_note_time(f, now_ns);
     if (name[0] == '\0' || strlen(name) > LIMIT_NAME_BYTES)
         return err_set(d, ERR_INVALID, "an agent needs a name of 1 to %u bytes", LIMIT_NAME_BYTES);
     struct fleet_agent *a = find_or_add(f, name);
@@ -199,6 +230,7 @@ void fleet_revoke(struct fleet *f, const char *name, const char *cause)
 void fleet_poll(struct fleet *f, struct fleet_agent *a, void *request, uint64_t acked_command,
                 uint64_t now_ns)
 {
+    fleet_note_time(f, now_ns);
     if (acked_command > a->last_number) {
         f->handlers.refuse(f->handlers.arg, request, ERR_INVALID,
                            "a command is acknowledged that was never sent");
@@ -222,8 +254,35 @@ void fleet_poll(struct fleet *f, struct fleet_agent *a, void *request, uint64_t 
     fleet_agent_answer_poll(f, a, false);
 }
 
+/* A connection that was closed was closed by somebody: the kernel of a machine that is up. */
+static char *describe_silence(const struct fleet *f, const struct fleet_agent *a)
+{
+    const char *hint =
+        a->peer == NULL
+            ? "its connection was closed and it did not come back: most likely the agent program has ended "
+              "there; see its log"
+            : "its connection was never closed: see whether its host and its network are up";
+    return mem_printf("nothing heard for %llu s: %s",
+                      (unsigned long long)((f->now_ns - a->heard_ns) / NS_PER_S), hint);
+}
+
+static void end_silent(struct fleet *f, struct fleet_agent *a)
+{
+    if (a->state != FLEET_FREE) {
+        char *why = describe_silence(f, a);
+        fleet_agent_lose(f, a, why);
+        free(why);
+    }
+    void *peer = a->peer;
+    if (peer != NULL) {
+        fleet_gone(f, peer);
+        f->handlers.drop_peer(f->handlers.arg, peer, "silent for longer than its lease");
+    }
+}
+
 uint64_t fleet_tick(struct fleet *f, uint64_t now_ns)
 {
+    fleet_note_time(f, now_ns);
     uint64_t next = now_ns + f->lease_ns;
     uint64_t hold_ns = f->lease_ns / FLEET_POLLS_PER_LEASE;
     uint64_t silence_ns = f->lease_ns + FLEET_LOST_EXTRA_NS;
@@ -233,20 +292,8 @@ uint64_t fleet_tick(struct fleet *f, uint64_t now_ns)
             fleet_agent_answer_poll(f, a, true);
         if (a->push != NULL && now_ns >= a->push_since_ns + FLEET_PUSH_HOLD_NS)
             fleet_agent_answer_push(f, a, true);
-        if ((a->peer != NULL || a->state != FLEET_FREE) && now_ns >= a->heard_ns + silence_ns) {
-            if (a->state != FLEET_FREE) {
-                char *why =
-                    mem_printf("nothing heard for %llu s; see whether its host and its network are up",
-                               (unsigned long long)((now_ns - a->heard_ns) / NS_PER_S));
-                fleet_agent_lose(f, a, why);
-                free(why);
-            }
-            void *peer = a->peer;
-            if (peer != NULL) {
-                fleet_gone(f, peer);
-                f->handlers.drop_peer(f->handlers.arg, peer, "silent for longer than its lease");
-            }
-        }
+        if ((a->peer != NULL || a->state != FLEET_FREE) && now_ns >= a->heard_ns + silence_ns)
+            end_silent(f, a);
         uint64_t due[3] = {a->poll ? a->poll_since_ns + hold_ns : UINT64_MAX,
                            a->push && !a->push_is_late ? a->push_since_ns + FLEET_PUSH_HOLD_NS : UINT64_MAX,
                            a->peer || a->state != FLEET_FREE ? a->heard_ns + silence_ns : UINT64_MAX};
@@ -254,6 +301,7 @@ uint64_t fleet_tick(struct fleet *f, uint64_t now_ns)
             if (due[k] < next)
                 next = due[k];
     }
+    f->due_ns = next;
     return next;
 }
 

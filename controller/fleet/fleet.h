@@ -24,6 +24,9 @@
 #define FLEET_UNSETTLED_MAX   1024u            /* events of one agent delivered and not yet settled */
 #define FLEET_LOST_EXTRA_NS   (1 * NS_PER_S)   /* silence beyond the lease before an agent counts as lost */
 #define FLEET_POLLS_PER_LEASE 5u
+/* Called later than it wanted by more than this, the controller itself did not run: it was stopped, or
+ * starved. What agents said meanwhile is still unread, so their silence counts from then on. */
+#define FLEET_PAUSE_NS (2 * NS_PER_S)
 
 #define FLEET_STATE_LIST(X)                                                                                  \
     X(FREE, "free")                                                                                          \

@@ -69,6 +69,11 @@ struct fleet {
     struct fleet_handlers handlers;
     struct fleet_agent **agents; /* by name */
     size_t agent_count;
+
+    uint64_t now_ns;        /* of the newest call that brought it */
+    uint64_t due_ns;        /* when fleet_tick is to be called; 0 = not known */
+    uint64_t paused_ns;     /* how long we did not run, the last time */
+    uint64_t paused_end_ns; /* ... and until when */
 };
 
 struct fleet_agent *fleet_agent_new(const char *name);
@@ -93,6 +98,12 @@ void fleet_agent_void(struct fleet_agent *a);
 /* The reservation ends here: the job hears "agent 'NAME' lost: WHY", what it waits for is answered, and the
  * agent is free as far as we are concerned. What it still holds is closed when it comes back and says so. */
 void fleet_agent_lose(struct fleet *f, struct fleet_agent *a, const char *why);
+
+/* The same for an agent whose own lease ran out; it is us who are named if we stood still meanwhile. */
+void fleet_agent_lapse(struct fleet *f, struct fleet_agent *a, const char *why);
+
+/* Every call that brings the time begins with it: notices that we did not run. */
+void fleet_note_time(struct fleet *f, uint64_t now_ns);
 
 /* Answers the held poll when something is queued, or when `due`. */
 void fleet_agent_answer_poll(struct fleet *f, struct fleet_agent *a, bool due);

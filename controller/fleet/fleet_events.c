@@ -40,7 +40,10 @@ static void note_given_up(struct fleet *f, struct fleet_agent *a, const struct m
 {
     char *job = mem_strdup(a->job);
     uint64_t run = a->run;
-    fleet_agent_lose(f, a, msg_text(e->text));
+    if (e->code == ERR_TIMEOUT)
+        fleet_agent_lapse(f, a, msg_text(e->text));
+    else
+        fleet_agent_lose(f, a, msg_text(e->text));
     fleet_agent_queue_close(a, job, run);
     fleet_agent_answer_poll(f, a, false);
     fleet_settle(f, a, a->incarnation, e->number);
@@ -92,6 +95,7 @@ static void deliver(struct fleet *f, struct fleet_agent *a, const struct msg_eve
 void fleet_push(struct fleet *f, struct fleet_agent *a, void *request, const struct msg_push *push,
                 uint64_t now_ns)
 {
+    fleet_note_time(f, now_ns);
     a->heard_ns = now_ns;
     if (a->push != NULL) {
         f->handlers.refuse(f->handlers.arg, request, ERR_BUSY,

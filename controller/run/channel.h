@@ -11,10 +11,12 @@
  * Bounds: a host has at most FLEET_UNSETTLED_MAX events here; a job has at most CHANNEL_OPS_MAX orders to the
  * loop, after which the job thread waits.
  */
+#include "common/clock.h"
 #include "common/err.h"
 #include "proto/msg/msg.h"
 
 #define CHANNEL_OPS_MAX 256u
+#define CHANNEL_LATE_NS (1 * NS_PER_S) /* woken so late, the controller itself did not run */
 
 struct channel;
 
@@ -84,7 +86,8 @@ void channel_event_fini(struct channel_event *e);
 uint64_t channel_send(struct channel *c, uint32_t host, const struct msg_command *command);
 
 /*
- * The next event, or ERR_TIMEOUT at `deadline_ns`, or the code and cause of channel_fail. Whatever was taken
+ * The next event, or ERR_TIMEOUT at `deadline_ns` (later by CHANNEL_LATE_NS when the controller did not run
+ * at that time: what came is with the loop still), or the code and cause of channel_fail. Whatever was taken
  * before is settled by this call, unless held.
  */
 NODISCARD enum err channel_next(struct channel *c, uint64_t deadline_ns, struct channel_event *out,

@@ -1,10 +1,14 @@
 #include "controller/run/channel.h"
 
 #include "common/clock.h"
+#include "tests/support/child.h"
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -126,6 +130,52 @@ static void test_deadline(void **state)
     channel_event_fini(&e);
 }
 
+/* Stops the whole process, as an operator may; what came meanwhile is delivered once it goes on. */
+static void *stop_then_deliver(void *arg)
+{
+    struct fixture *f = arg;
+    const struct timespec pause = {.tv_nsec = 50 * NS_PER_MS}; /* the job's thread wakes first */
+    (void)kill(getpid(), SIGSTOP);
+    (void)nanosleep(&pause, NULL);
+    deliver(f, 0, 1);
+    return NULL;
+}
+
+static int wait_while_stopped(void *arg)
+{
+    struct fixture *f = arg;
+    struct channel_event e;
+    pthread_t loop;
+    CHILD_CHECK(pthread_create(&loop, NULL, stop_then_deliver, f) == 0);
+    CHILD_CHECK(channel_next(f->call, clock_now_ns() + 100 * NS_PER_MS, &e, NULL) == ERR_OK);
+    channel_event_fini(&e);
+    CHILD_CHECK(pthread_join(loop, NULL) == 0);
+    /* A deadline that had passed before is no reason to wait. */
+    uint64_t before_ns = clock_now_ns();
+    CHILD_CHECK(channel_next(f->call, before_ns - 10 * NS_PER_S, &e, NULL) == ERR_TIMEOUT);
+    CHILD_CHECK(clock_now_ns() - before_ns < CHANNEL_LATE_NS);
+    return 0;
+}
+
+/* No agent failed to answer in a time that the controller spent stopped. */
+static void test_the_time_we_are_stopped_is_not_the_agents(void **state)
+{
+    struct fixture *f = *state;
+    const struct timespec stopped = {.tv_sec = 2};
+    int status = 0;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(wait_while_stopped(f));
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(nanosleep(&stopped, NULL), 0);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_first_failure_counts_until_ignored(void **state)
 {
     struct fixture *f = *state;
@@ -207,6 +257,7 @@ int main(void)
         TEST(test_taking_the_next_settles_the_one_before),
         TEST(test_a_held_host_waits_the_others_do_not),
         TEST(test_deadline),
+        TEST(test_the_time_we_are_stopped_is_not_the_agents),
         TEST(test_first_failure_counts_until_ignored),
         TEST(test_failure_wakes_who_waits),
         TEST(test_orders_are_bounded_and_none_is_lost),

@@ -135,6 +135,58 @@ static void test_silence_beyond_the_lease(void **state)
     assert_int_equal(fleet_stand_reserve(f, "k", "sut", hosts), ERR_BUSY);
 }
 
+/* Somebody closed it: no network does that. */
+static void test_a_closed_connection_is_not_the_networks(void **state)
+{
+    struct fleet_stand *f = *state;
+    struct fleet_agent *a, *b;
+    fleet_stand_open_pair(f, &a, &b);
+    fleet_poll(f->fleet, a, &f->requests[3], 1, T0 + 9 * NS_PER_S);
+    fleet_gone(f->fleet, &f->peers[1]);
+    fleet_tick(f->fleet, T0 + LEASE + FLEET_LOST_EXTRA_NS);
+    assert_int_equal(f->seen.lost, 1);
+    assert_non_null(strstr(f->seen.cause, "'b' lost: nothing heard for 11 s: its connection was closed"));
+    assert_null(strstr(f->seen.cause, "network"));
+}
+
+/* Stopped for 30 s: what the agents said meanwhile lies unread, and nobody is lost for it. */
+static void test_our_own_pause_is_nobodys_silence(void **state)
+{
+    struct fleet_stand *f = *state;
+    struct fleet_agent *a, *b;
+    fleet_stand_open_pair(f, &a, &b);
+    uint64_t due = fleet_tick(f->fleet, T0);
+    uint64_t woken = due + 30 * NS_PER_S;
+    uint64_t left_ns = LEASE + FLEET_LOST_EXTRA_NS - (due - T0);
+    fleet_tick(f->fleet, woken);
+    assert_int_equal(f->seen.lost, 0);
+    fleet_poll(f->fleet, a, &f->requests[3], 1, woken);
+    fleet_tick(f->fleet, woken + left_ns - 1);
+    assert_int_equal(f->seen.lost, 0);
+    for (uint64_t at = woken + left_ns; f->seen.lost == 0; at = fleet_tick(f->fleet, at))
+        assert_true(at < woken + 2 * LEASE);
+    assert_int_equal(f->seen.event_host, 1); /* who goes on saying nothing is */
+}
+
+/* The agents' own leases do not wait for us: that the job ended there is ours. */
+static void test_a_lease_that_ran_out_in_our_pause_is_our_doing(void **state)
+{
+    struct fleet_stand *f = *state;
+    struct fleet_agent *a, *b;
+    fleet_stand_open_pair(f, &a, &b);
+    uint64_t woken = fleet_tick(f->fleet, T0) + 15 * NS_PER_S;
+    fleet_stand_hello(f, 2, "b", 8, "", "pool=sut", woken); /* before any tick */
+    assert_int_equal(f->seen.lost, 1);
+    assert_non_null(strstr(f->seen.cause, "the controller stood still for 15 s"));
+    assert_non_null(strstr(f->seen.cause, "'b'"));
+    char text[] = "heard nothing from the controller for 10000 ms: the job was ended here";
+    char job[] = "j";
+    struct msg_event e = {.number = 2, .job = job, .kind = MSG_EVENT_DONE, .code = ERR_TIMEOUT, .text = text};
+    fleet_stand_push_event(f, a, 7, &e, woken);
+    assert_int_equal(f->seen.lost, 2);
+    assert_non_null(strstr(f->seen.cause, "the controller stood still for 15 s"));
+}
+
 static void test_a_revoked_agent_fails_its_job(void **state)
 {
     struct fleet_stand *f = *state;
@@ -377,6 +429,9 @@ int main(void)
         TEST(test_one_answer_stays_below_the_frame),
         TEST(test_polls_are_held_and_renew_the_lease),
         TEST(test_silence_beyond_the_lease),
+        TEST(test_a_closed_connection_is_not_the_networks),
+        TEST(test_our_own_pause_is_nobodys_silence),
+        TEST(test_a_lease_that_ran_out_in_our_pause_is_our_doing),
         TEST(test_a_revoked_agent_fails_its_job),
         TEST(test_a_short_cut_loses_nothing),
         TEST(test_a_new_incarnation_fails_the_job),

@@ -40,7 +40,8 @@ static struct fleet_agent *resume_after_a_cut(struct fleet_stand *f)
     fleet_poll(f->fleet, a, &f->requests[3], 1, T0);
     assert_int_equal(fleet_stand_command(f, a, "j", MSG_COMMAND_LOAD, 102), ERR_OK);
     fleet_gone(f->fleet, &f->peers[0]);
-    fleet_tick(f->fleet, T0 + LEASE + FLEET_LOST_EXTRA_NS);
+    for (uint64_t at = T0 + LEASE + FLEET_LOST_EXTRA_NS; at < back;)
+        at = fleet_tick(f->fleet, at);
     assert_true(f->seen.lost > 0);
     fleet_release(f->fleet, "j");
     fleet_stand_hello(f, 2, "a", 7, "", NULL, back);
