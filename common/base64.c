@@ -4,6 +4,8 @@
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
+#define NO_LETTER 0xff
+
 static const char standard[] = LETTERS "+/";
 static const char url[] = LETTERS "-_";
 
@@ -44,13 +46,17 @@ static bool decode(const char *letters, const char *text, size_t chars, uint8_t 
 {
     if (chars % 4 == 1)
         return false;
+    uint8_t values[256]; /* of each letter */
+    memset(values, NO_LETTER, sizeof values);
+    for (uint8_t i = 0; i < 64; i++)
+        values[(unsigned char)letters[i]] = i;
     uint32_t bits = 0;
     size_t n = 0;
     for (size_t i = 0; i < chars; i++) {
-        const char *at = memchr(letters, text[i], 64);
-        if (at == NULL)
+        uint8_t value = values[(unsigned char)text[i]];
+        if (value == NO_LETTER)
             return false;
-        bits = bits << 6 | (uint32_t)(at - letters);
+        bits = bits << 6 | value;
         if (i % 4 != 0)
             out[n++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
     }

@@ -108,20 +108,12 @@ enum err hist_encode(const struct hist *h, struct buf *out)
     return e;
 }
 
-/* The maximum is what the highest used slot can hold: the encoding does not carry the exact one. */
-static void note_extremes(struct hist *h)
+/* The lowest value of a slot. */
+static uint64_t low_of(uint32_t slot)
 {
-    for (uint32_t i = 0; i < HIST_SLOT_COUNT; i++) {
-        if (h->slots[i] == 0)
-            continue;
-        uint64_t low = i < HIST_SUB_COUNT
-                           ? i
-                           : (uint64_t)((i & (HIST_SUB_HALF - 1u)) + HIST_SUB_HALF) << ((i >> 10u) - 1u);
-        if (h->count == 0)
-            h->min = low;
-        h->max = hist_highest_equivalent(low);
-        h->count += h->slots[i];
-    }
+    return slot < HIST_SUB_COUNT
+               ? slot
+               : (uint64_t)((slot & (HIST_SUB_HALF - 1u)) + HIST_SUB_HALF) << ((slot >> 10u) - 1u);
 }
 
 static enum err decode_plain(struct hist *h, const uint8_t *p, size_t len, struct err_detail *d)
@@ -133,6 +125,7 @@ static enum err decode_plain(struct hist *h, const uint8_t *p, size_t len, struc
     if (get_u32(p + 12) != HIST_DIGITS || get_u64(p + 16) != 1)
         return err_set(d, ERR_UNSUPPORTED, "histogram: only 3 significant digits from 1 on are read");
     uint64_t slot = 0;
+    uint32_t last = 0; /* the highest that is used */
     for (size_t at = HEADER_BYTES; at < len;) {
         int64_t value = 0;
         size_t n = get_varint(p + at, len - at, &value);
@@ -145,11 +138,16 @@ static enum err decode_plain(struct hist *h, const uint8_t *p, size_t len, struc
         if (value > 0) {
             if ((uint64_t)value > UINT64_MAX / 4 / HIST_SLOT_COUNT)
                 return err_set(d, ERR_INVALID, "histogram: a count is out of range");
-            h->slots[slot] = (uint64_t)value;
+            last = (uint32_t)slot;
+            h->min = h->count == 0 ? low_of(last) : h->min;
+            h->count += (uint64_t)value;
+            h->slots[last] = (uint64_t)value;
         }
         slot += step;
     }
-    note_extremes(h);
+    /* What its highest slot can hold: the encoding does not carry the exact maximum. */
+    if (h->count != 0)
+        h->max = hist_highest_equivalent(low_of(last));
     return ERR_OK;
 }
 

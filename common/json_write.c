@@ -31,8 +31,12 @@ static void line_break(struct json_writer *w)
     if (w->indent == 0)
         return;
     put(w, "\n", 1);
-    for (unsigned i = 0; i < w->indent * w->depth; i++)
-        put(w, " ", 1);
+    static const char blanks[] = "                                ";
+    for (size_t left = w->indent * w->depth; left > 0;) {
+        size_t n = left < sizeof blanks - 1 ? left : sizeof blanks - 1;
+        put(w, blanks, n);
+        left -= n;
+    }
 }
 
 static void put_quoted(struct json_writer *w, const char *text, size_t len)
@@ -43,6 +47,10 @@ static void put_quoted(struct json_writer *w, const char *text, size_t len)
     size_t plain = 0; /* start of what can go out as it is */
     for (size_t i = 0; i < len;) {
         unsigned char ch = (unsigned char)text[i];
+        if (ch >= 0x20 && ch < 0x7f && ch != '"' && ch != '\\') { /* nearly all there is */
+            i++;
+            continue;
+        }
         size_t n = utf8_len(text + i, len - i);
         const char *name = ch != '\0' ? strchr(named, ch) : NULL;
         if (n != 0 && ch >= 0x20 && name == NULL) {
