@@ -68,7 +68,8 @@
 #define LIMIT_COUNT (1ull << 56)
 /* An instant of a host's clock, or what all its CPUs did since boot, ns. */
 #define LIMIT_CLOCK_NS (1ull << 62)
-/* A whole answer to an operator, read in pieces: a report of the longest schedule. */
+/* A whole answer to an operator that is held in memory: a list, or a report as text. A report as JSON may be
+ * longer. */
 #define LIMIT_ANSWER_BYTES 67108864u /* 64 MiB */
 /* Text of one error or cause. */
 #define LIMIT_TEXT_BYTES 4096u

@@ -1,15 +1,10 @@
 #include "controller/analysis/latency.h"
 
-enum err latency_add(struct hist *merged, const struct msg_bytes *encoded, struct err_detail *d)
+enum err latency_decode(struct hist *out, const struct msg_bytes *encoded, struct err_detail *d)
 {
     if (encoded->len == 0)
         return err_set(d, ERR_NOT_FOUND, "the generator gave no latency histogram");
-    struct hist *one = hist_new();
-    enum err e = hist_decode(one, (const char *)encoded->data, encoded->len, d);
-    if (e == ERR_OK)
-        hist_merge(merged, one);
-    hist_free(one);
-    return e;
+    return hist_decode(out, (const char *)encoded->data, encoded->len, d);
 }
 
 void latency_read(const struct hist *merged, struct latency_figures *out)

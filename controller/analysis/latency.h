@@ -13,8 +13,9 @@ struct latency_figures { /* ns; valid when count is not 0 */
     double mean;
 };
 
-/* Adds a window's histogram to `merged`. ERR_NOT_FOUND: it has none; ERR_INVALID: it cannot be read. */
-NODISCARD enum err latency_add(struct hist *merged, const struct msg_bytes *encoded, struct err_detail *d);
+/* A window's histogram into `out`, whose content is lost. ERR_NOT_FOUND: it has none; ERR_INVALID: it cannot
+ * be read. */
+NODISCARD enum err latency_decode(struct hist *out, const struct msg_bytes *encoded, struct err_detail *d);
 
 void latency_read(const struct hist *merged, struct latency_figures *out);
 

@@ -257,46 +257,69 @@ enum err client_call(struct client *c, const struct msg *m, uint64_t timeout_ns,
     }
 }
 
+/* What is asked may take the controller this long before its first piece: a report of a long schedule. */
+#define ASK_LIMIT_NS (300 * NS_PER_S)
+
 struct piece {
-    struct buf *out;
+    client_piece *take;
+    void *arg;
+    uint64_t taken_bytes;
     uint64_t total_bytes;
     enum err result;
+    struct err_detail *d;
 };
 
 static void take_piece(void *arg, const struct msg *reply)
 {
     struct piece *p = arg;
-    p->result =
-        reply->kind == MSG_ANSWER ? buf_append_text(p->out, msg_text(reply->u.answer.text)) : ERR_INVALID;
-    if (reply->kind == MSG_ANSWER)
-        p->total_bytes = reply->u.answer.total_bytes;
+    if (reply->kind != MSG_ANSWER) {
+        p->result = err_set(p->d, ERR_INVALID, "the controller's answer is %s", err_text(ERR_INVALID));
+        return;
+    }
+    const char *text = msg_text(reply->u.answer.text);
+    size_t len = strlen(text);
+    p->total_bytes = reply->u.answer.total_bytes;
+    if (len == 0 && p->taken_bytes < p->total_bytes)
+        p->result = err_set(p->d, ERR_INVALID, "the controller's answer ends early");
+    else
+        p->result = p->take(p->arg, text, len, p->d);
+    p->taken_bytes += len;
 }
 
-enum err client_ask(struct client *c, const struct client_ask *ask, struct buf *out, struct err_detail *d)
+enum err client_ask_pieces(struct client *c, const struct client_ask *ask, client_piece *piece, void *arg,
+                           struct err_detail *d)
 {
-    buf_init(out, LIMIT_ANSWER_BYTES);
-    struct piece p = {.out = out};
+    struct piece p = {.take = piece, .arg = arg, .d = d};
+    enum err e = ERR_OK;
     do {
-        size_t before = out->len;
         struct msg m;
         msg_init(&m, MSG_ASK);
         m.u.ask.kind = ask->kind;
         mem_set_string(&m.u.ask.job, ask->job != NULL ? ask->job : "");
         mem_set_string(&m.u.ask.arg, ask->arg != NULL ? ask->arg : "");
         m.u.ask.number = ask->number;
-        m.u.ask.offset = out->len;
-        enum err e = client_call(c, &m, 30 * NS_PER_S, take_piece, &p, d);
+        m.u.ask.offset = p.taken_bytes;
+        e = client_call(c, &m, ASK_LIMIT_NS, take_piece, &p, d);
         msg_fini(&m);
-        if (e == ERR_OK && p.result != ERR_OK)
-            e = err_set(d, p.result, "the controller's answer is %s", err_text(p.result));
-        if (e == ERR_OK && out->len == before && out->len < p.total_bytes)
-            e = err_set(d, ERR_INVALID, "the controller's answer ends early");
-        if (e != ERR_OK) {
-            buf_fini(out);
-            return e;
-        }
-    } while (out->len < p.total_bytes);
-    return ERR_OK;
+        if (e == ERR_OK)
+            e = p.result;
+    } while (e == ERR_OK && p.taken_bytes < p.total_bytes);
+    return e;
+}
+
+static enum err collect(void *arg, const char *data, size_t len, struct err_detail *d)
+{
+    enum err e = buf_append(arg, data, len);
+    return e == ERR_OK ? e : err_set(d, e, "the controller's answer is %s", err_text(e));
+}
+
+enum err client_ask(struct client *c, const struct client_ask *ask, struct buf *out, struct err_detail *d)
+{
+    buf_init(out, LIMIT_ANSWER_BYTES);
+    enum err e = client_ask_pieces(c, ask, collect, out, d);
+    if (e != ERR_OK)
+        buf_fini(out);
+    return e;
 }
 
 enum err client_ask_once(const struct place *place, const struct client_ask *ask, struct buf *out,

@@ -28,13 +28,18 @@ typedef void client_take(void *arg, const struct msg *reply);
 NODISCARD enum err client_call(struct client *client, const struct msg *m, uint64_t timeout_ns,
                                client_take *take, void *arg, struct err_detail *d);
 
-/* An ASK whose whole text answer is collected. */
+/* An ASK whose text answer is as long as it is: `piece` sees it as it comes, in whole characters, and may end
+ * it with an error. */
 struct client_ask {
     enum msg_ask_kind kind;
     const char *job;
     const char *arg;
     uint64_t number;
 };
+typedef enum err client_piece(void *arg, const char *data, size_t len, struct err_detail *d);
+NODISCARD enum err client_ask_pieces(struct client *client, const struct client_ask *ask, client_piece *piece,
+                                     void *arg, struct err_detail *d);
+/* The same, collected. */
 NODISCARD enum err client_ask(struct client *client, const struct client_ask *ask, struct buf *out,
                               struct err_detail *d);
 /* The same over a connection of its own. */

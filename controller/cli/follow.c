@@ -39,27 +39,37 @@ static enum err cancel(const struct cli_flags *f, int *exit_code, struct err_det
     return e;
 }
 
+static enum err print_report(const struct report *report, bool json, struct err_detail *d)
+{
+    struct buf text;
+    if (json) {
+        enum err e = report_write_json(report, &(struct report_sink){.write = show_piece}, d);
+        return e == ERR_OK ? show_end(d) : e;
+    }
+    buf_init(&text, LIMIT_ANSWER_BYTES);
+    enum err e = report_write_text(report, show_width(), &text);
+    e = e == ERR_OK ? show_text(&text, d)
+                    : err_set(d, e, "the report cannot be written as text: %s", err_text(e));
+    buf_fini(&text);
+    return e;
+}
+
 /* From this machine's results file: no controller has to run. */
 static enum err report_local(const struct cli_flags *f, struct err_detail *d)
 {
     struct store *store = NULL;
     struct report *report = NULL;
     char *id = NULL;
-    struct buf text;
-    buf_init(&text, LIMIT_ANSWER_BYTES);
     enum err e = show_open_store(&f->place, &store, d);
     if (e == ERR_OK)
         e = show_find_local(store, f->operands[0], &id, d);
     if (e == ERR_OK)
         e = report_build(store, id, &report, d);
     if (e == ERR_OK)
-        e = f->json ? report_write_json(report, &text) : report_write_text(report, show_width(), &text);
-    if (e == ERR_OK)
-        e = show_text(&text, d);
+        e = print_report(report, f->json, d);
     report_free(report);
     store_close(store);
     free(id);
-    buf_fini(&text);
     return e;
 }
 

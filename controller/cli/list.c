@@ -110,7 +110,7 @@ static enum err read_local_status(const struct cli_flags *f, struct buf *out, st
     const struct msg_strings none = {0};
     char *id = NULL;
     enum err e = show_open_store(&f->place, &store, d);
-    buf_init(out, LIMIT_EXPERIMENT_BYTES);
+    buf_init(out, LIMIT_ANSWER_BYTES);
     if (e == ERR_OK)
         e = show_find_local(store, f->operands[0], &id, d);
     if (e == ERR_OK)

@@ -89,14 +89,16 @@ void listing_print(const struct listing *t)
     size_t edge = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
     struct buf out;
     struct page p = {.out = &out, .width = show_width()};
+    size_t *widths = mem_zalloc(t->columns, sizeof *widths);
     buf_init(&out, LIMIT_ANSWER_BYTES);
+    for (size_t column = 0; column < t->columns; column++)
+        widths[column] = column_width(t, column);
     for (size_t row = 0; row < t->count / t->columns; row++) {
         size_t cell = row * t->columns;
         size_t at = 0;
         for (size_t column = 0; column + 1 < t->columns; column++, cell++) {
-            size_t width = column_width(t, column);
-            put_cell(&p, t, cell, width);
-            at += width + 2;
+            put_cell(&p, t, cell, widths[column]);
+            at += widths[column] + 2;
         }
         put_last(&p, t->cells[cell], edge >= at + LAST_WIDTH_MIN ? edge - at : LAST_WIDTH_MIN);
         if (row < t->note_count)
@@ -104,6 +106,7 @@ void listing_print(const struct listing *t)
     }
     fputs(out.data != NULL ? out.data : "", stdout);
     buf_fini(&out);
+    free(widths);
 }
 
 void listing_fini(struct listing *t)

@@ -42,17 +42,11 @@ unsigned show_width(void)
 
 enum err show_report(struct client *client, const char *job, bool json, struct err_detail *d)
 {
-    struct buf text;
-    enum err e = client_ask(client,
-                            &(struct client_ask){.kind = json ? MSG_ASK_REPORT_JSON : MSG_ASK_REPORT_TEXT,
-                                                 .job = job,
-                                                 .number = json ? 0 : show_width()},
-                            &text, d);
-    if (e != ERR_OK)
-        return e;
-    e = show_text(&text, d);
-    buf_fini(&text);
-    return e;
+    const struct client_ask ask = {.kind = json ? MSG_ASK_REPORT_JSON : MSG_ASK_REPORT_TEXT,
+                                   .job = job,
+                                   .number = json ? 0 : show_width()};
+    enum err e = client_ask_pieces(client, &ask, show_piece, NULL, d);
+    return e == ERR_OK ? show_end(d) : e;
 }
 
 enum err show_followed(struct client *client, const struct cli_flags *flags, struct watch_options *options,
@@ -68,12 +62,23 @@ enum err show_followed(struct client *client, const struct cli_flags *flags, str
     return shown ? show_report(client, end.job, flags->json, d) : ERR_OK;
 }
 
-enum err show_text(const struct buf *text, struct err_detail *d)
+enum err show_piece(void *arg, const char *data, size_t len, struct err_detail *d)
 {
-    bool ok = text->len == 0 || fwrite(text->data, 1, text->len, stdout) == text->len;
-    if (text->len != 0 && text->data[text->len - 1] != '\n')
-        putchar('\n');
-    if (!ok || fflush(stdout) != 0)
+    (void)arg;
+    if (len != 0 && fwrite(data, 1, len, stdout) != len)
         return err_set(d, ERR_IO, "cannot write to standard output");
     return ERR_OK;
+}
+
+enum err show_end(struct err_detail *d)
+{
+    return fflush(stdout) == 0 ? ERR_OK : err_set(d, ERR_IO, "cannot write to standard output");
+}
+
+enum err show_text(const struct buf *text, struct err_detail *d)
+{
+    enum err e = show_piece(NULL, text->data, text->len, d);
+    if (e == ERR_OK && text->len != 0 && text->data[text->len - 1] != '\n')
+        e = show_piece(NULL, "\n", 1, d);
+    return e == ERR_OK ? show_end(d) : e;
 }

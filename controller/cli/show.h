@@ -22,6 +22,10 @@ NODISCARD enum err show_report(struct client *client, const char *job, bool json
 NODISCARD enum err show_followed(struct client *client, const struct cli_flags *flags,
                                  struct watch_options *options, int *exit_code, struct err_detail *d);
 
+/* A piece of a text on standard output; show_end after the last: only then is it known to be out. */
+NODISCARD enum err show_piece(void *arg, const char *data, size_t len, struct err_detail *d);
+NODISCARD enum err show_end(struct err_detail *d);
+
 /* Text on standard output, with a newline at its end. */
 NODISCARD enum err show_text(const struct buf *text, struct err_detail *d);
 

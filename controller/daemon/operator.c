@@ -34,6 +34,7 @@ struct operator_work {
     char *id;                 /* whole, of the job that was asked about; NULL: none was named */
     char *text;
     size_t text_len;
+    struct spill *spill; /* of a report as JSON, which may be longer than memory should be */
 };
 
 static void work_free(struct operator_work *w)
@@ -46,6 +47,7 @@ static void work_free(struct operator_work *w)
     mem_free_strings(&w->waits.items, &w->waits.count);
     free(w->id);
     free(w->text);
+    spill_free(w->spill);
     free(w->who);
     free(w->serial);
     free(w);
@@ -295,6 +297,21 @@ static enum err revoke_name(struct operator_work *w, struct store *store, struct
 
 /* ---- ASK ------------------------------------------------------------------------------------------ */
 
+static enum err spill_piece(void *arg, const char *data, size_t len, struct err_detail *d)
+{
+    return spill_write(arg, data, len, d);
+}
+
+static enum err write_json(struct operator_work *w, const struct report *report, struct err_detail *d)
+{
+    enum err e = spill_new(w->server->o.state_dir, &w->spill, d);
+    if (e == ERR_OK)
+        e = report_write_json(report, &(struct report_sink){.write = spill_piece, .arg = w->spill}, d);
+    if (e == ERR_OK)
+        e = spill_read(w->spill, w->question.u.ask.offset, LIMIT_CHUNK_BYTES, &w->text, d);
+    return e;
+}
+
 static enum err write_report(struct operator_work *w, struct store *store, struct buf *out,
                              struct err_detail *d)
 {
@@ -304,10 +321,15 @@ static enum err write_report(struct operator_work *w, struct store *store, struc
     if (e != ERR_OK)
         return e;
     unsigned width = m->number >= 80 && m->number <= 1000 ? (unsigned)m->number : 80;
-    e = m->kind == MSG_ASK_REPORT_JSON ? report_write_json(report, out)
-                                       : report_write_text(report, width, out);
+    if (m->kind == MSG_ASK_REPORT_JSON)
+        e = write_json(w, report, d);
+    else if ((e = report_write_text(report, width, out)) == ERR_TOO_BIG)
+        err_set(d, e, "the report as text is larger than %u bytes: ask for it with --json",
+                LIMIT_ANSWER_BYTES);
+    else if (e != ERR_OK)
+        err_set(d, e, "the report cannot be written: %s", err_text(e));
     report_free(report);
-    return e == ERR_OK ? ERR_OK : err_set(d, e, "the report is larger than %u bytes", LIMIT_ANSWER_BYTES);
+    return e;
 }
 
 static enum err ask(struct operator_work *w, struct store *store, struct buf *out, struct err_detail *d)
@@ -344,8 +366,10 @@ static void work_ask(struct store *store, void *arg)
     struct buf out;
     buf_init(&out, LIMIT_ANSWER_BYTES);
     w->err = ask(w, store, &out, &w->detail);
-    w->text_len = out.len;
-    w->text = buf_take(&out);
+    if (w->spill == NULL) {
+        w->text_len = out.len;
+        w->text = buf_take(&out);
+    }
     buf_fini(&out);
 }
 
@@ -365,6 +389,42 @@ static void answer_piece(struct link_request **request, const char *text, size_t
     msg_fini(&m);
 }
 
+/* A piece that was read from a long answer's file. */
+static void answer_spilled(struct operator_work *w)
+{
+    struct msg m;
+    msg_init(&m, MSG_ANSWER);
+    m.u.answer.text = w->text;
+    m.u.answer.total_bytes = spill_bytes(w->spill);
+    w->text = NULL;
+    link_answer(&w->request, &m);
+    msg_fini(&m);
+}
+
+static void work_piece(struct store *store, void *arg)
+{
+    struct operator_work *w = arg;
+    (void)store;
+    w->err = spill_read(w->spill, w->question.u.ask.offset, LIMIT_CHUNK_BYTES, &w->text, &w->detail);
+}
+
+static void keep_answer(struct operator_work *w)
+{
+    const struct msg_ask *m = &w->question.u.ask;
+    struct server_peer *peer = server_find_peer(w->server, w->peer);
+    size_t len = w->spill != NULL ? (size_t)spill_bytes(w->spill) : w->text_len;
+    if (peer == NULL || len <= LIMIT_CHUNK_BYTES)
+        return;
+    server_keep_answer(peer, &(struct server_answer){.kind = m->kind,
+                                                     .job = mem_strdup(msg_text(m->job)),
+                                                     .arg = mem_strdup(msg_text(m->arg)),
+                                                     .text = w->text,
+                                                     .spill = w->spill,
+                                                     .len = len});
+    w->text = NULL;
+    w->spill = NULL;
+}
+
 static void answer_ask(struct operator_work *w)
 {
     const struct msg_ask *m = &w->question.u.ask;
@@ -374,18 +434,13 @@ static void answer_ask(struct operator_work *w)
         snprintf(cause, sizeof cause, "agent '%.200s' was revoked by '%.200s'", msg_text(m->arg), w->who);
         fleet_revoke(w->server->fleet, msg_text(m->arg), cause);
     }
-    answer_piece(&w->request, w->text, w->text_len, m->offset);
+    if (w->spill != NULL)
+        answer_spilled(w);
+    else
+        answer_piece(&w->request, w->text, w->text_len, m->offset);
     if (m->kind == MSG_ASK_REVOKE)
         server_drop_peers(w->server, msg_text(m->arg), "its certificate was revoked", w->own ? w->peer : 0);
-    struct server_peer *peer = server_find_peer(w->server, w->peer);
-    if (peer == NULL || w->text_len <= LIMIT_CHUNK_BYTES)
-        return;
-    server_keep_answer(peer, &(struct server_answer){.kind = m->kind,
-                                                     .job = mem_strdup(msg_text(m->job)),
-                                                     .arg = mem_strdup(msg_text(m->arg)),
-                                                     .text = w->text,
-                                                     .len = w->text_len});
-    w->text = NULL;
+    keep_answer(w);
 }
 
 /* ---- HOSTS and CANCEL: from the loop's own knowledge ---------------------------------------------- */
@@ -458,28 +513,65 @@ static void work_if_welcome(struct store *store, void *arg)
         w->work(store, w);
 }
 
-static void give_to_worker(struct server *s, const struct server_peer *peer, const struct msg *m,
-                           struct link_request *request, void (*work)(struct store *store, void *arg),
-                           void (*answer)(struct operator_work *w))
+static struct operator_work *work_new(struct server *s, const struct server_peer *peer, const struct msg *m,
+                                      struct link_request *request, void (*answer)(struct operator_work *w))
 {
     struct operator_work *w = mem_zalloc(1, sizeof *w);
     w->server = s;
     w->peer = peer->id;
     w->who = mem_strdup(link_peer_name(peer->link));
     w->serial = mem_strdup(link_peer_serial(peer->link));
-    w->work = work;
     w->request = request;
     w->answer = answer;
     msg_copy(&w->question, m);
+    return w;
+}
+
+/* Who works on a question: see server_inner.h. */
+static struct store_worker *worker_for(const struct server *s, const struct msg *m)
+{
+    if (m->kind == MSG_WATCH || (m->kind == MSG_ASK && m->u.ask.kind == MSG_ASK_STATUS))
+        return s->looks;
+    bool report =
+        m->kind == MSG_ASK && (m->u.ask.kind == MSG_ASK_REPORT_JSON || m->u.ask.kind == MSG_ASK_REPORT_TEXT);
+    return report ? s->reports : s->worker;
+}
+
+static void give_to_worker(struct server *s, const struct server_peer *peer, const struct msg *m,
+                           struct link_request *request, void (*work)(struct store *store, void *arg),
+                           void (*answer)(struct operator_work *w))
+{
+    struct operator_work *w = work_new(s, peer, m, request, answer);
     if (m->kind == MSG_ASK && m->u.ask.kind == MSG_ASK_STATUS)
         job_table_copy_waits(s->jobs, &w->waits);
-    store_worker_do(s->worker, work_if_welcome, on_work_done, w);
+    w->work = work;
+    store_worker_do(worker_for(s, m), work_if_welcome, on_work_done, w);
+}
+
+/* The next piece of a kept answer. */
+static void answer_kept(struct server *s, const struct server_peer *peer, const struct msg *m,
+                        struct link_request *request)
+{
+    const struct server_answer *kept = &peer->answer;
+    struct operator_work *w = NULL;
+    if (kept->spill == NULL) {
+        answer_piece(&request, kept->text, kept->len, m->u.ask.offset);
+        return;
+    }
+    w = work_new(s, peer, m, request, answer_spilled);
+    w->spill = spill_share(kept->spill);
+    if (w->spill != NULL) {
+        store_worker_do(s->looks, work_piece, on_work_done, w);
+        return;
+    }
+    link_refuse(&w->request, ERR_BUSY, "the controller has too many files open; ask again");
+    work_free(w);
 }
 
 static bool is_kept(const struct server_answer *a, const struct msg_ask *m)
 {
-    return m->offset > 0 && a->text != NULL && a->kind == m->kind && strcmp(a->job, msg_text(m->job)) == 0 &&
-           strcmp(a->arg, msg_text(m->arg)) == 0;
+    return m->offset > 0 && (a->text != NULL || a->spill != NULL) && a->kind == m->kind &&
+           strcmp(a->job, msg_text(m->job)) == 0 && strcmp(a->arg, msg_text(m->arg)) == 0;
 }
 
 void operator_handle(struct server *s, struct server_peer *peer, const struct msg *m,
@@ -494,7 +586,7 @@ void operator_handle(struct server *s, struct server_peer *peer, const struct ms
     else if (m->kind != MSG_ASK)
         link_refuse(&request, ERR_UNSUPPORTED, "operators do not send %s", msg_kind_name(m->kind));
     else if (is_kept(&peer->answer, &m->u.ask))
-        answer_piece(&request, peer->answer.text, peer->answer.len, m->u.ask.offset);
+        answer_kept(s, peer, m, request);
     else if (m->u.ask.kind == MSG_ASK_HOSTS)
         answer_hosts(s, &m->u.ask, &request);
     else if (m->u.ask.kind == MSG_ASK_CANCEL && is_alive(s, msg_text(m->u.ask.job)))

@@ -15,6 +15,7 @@ void server_keep_answer(struct server_peer *peer, const struct server_answer *an
     free(peer->answer.job);
     free(peer->answer.arg);
     free(peer->answer.text);
+    spill_free(peer->answer.spill);
     peer->answer = *answer;
 }
 

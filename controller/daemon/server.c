@@ -215,13 +215,26 @@ static void arm_tick(struct server *s)
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
+/* Those that only read have handles of their own: no question waits for what is written, and none but a
+ * report for a report. */
+static enum err make_workers(struct server *s, struct err_detail *d)
+{
+    struct store_worker_options o = {.loop = s->o.loop, .store_path = s->o.store_path};
+    enum err e = store_worker_new(&o, &s->worker, d);
+    o.read_only = true;
+    if (e == ERR_OK)
+        e = store_worker_new(&o, &s->looks, d);
+    if (e == ERR_OK)
+        e = store_worker_new(&o, &s->reports, d);
+    return e;
+}
+
 static enum err make_parts(struct server *s, struct err_detail *d)
 {
     enum err e = store_open(s->o.store_path, false, &s->store, d);
     if (e != ERR_OK)
         return e;
-    e = store_worker_new(&(struct store_worker_options){.loop = s->o.loop, .store_path = s->o.store_path},
-                         &s->worker, d);
+    e = make_workers(s, d);
     if (e != ERR_OK)
         return e;
     s->late_gate = late_gate_new(s->store, s->worker);
@@ -262,6 +275,8 @@ static void free_parts(struct server *s)
 {
     fleet_free(s->fleet);
     store_worker_free(s->worker);
+    store_worker_free(s->looks);
+    store_worker_free(s->reports);
     store_close(s->store);
     doorstep_free(s->doorstep);
     late_gate_free(s->late_gate);
@@ -300,22 +315,26 @@ static void nothing(struct store *store, void *arg)
     (void)arg;
 }
 
-static void await_worker(void *arg)
+static void await_workers(void *arg)
 {
     struct server *s = arg;
-    if (s->worker != NULL && store_worker_pending(s->worker) > 0)
-        store_worker_do(s->worker, nothing, await_worker, s); /* comes back behind the others, in the end */
-    else
-        close_jobs(s);
+    struct store_worker *const workers[] = {s->worker, s->looks, s->reports};
+    for (size_t i = 0; i < ARRAY_LEN(workers); i++) {
+        if (workers[i] != NULL && store_worker_pending(workers[i]) > 0) {
+            store_worker_do(workers[i], nothing, await_workers, s); /* comes back behind the others */
+            return;
+        }
+    }
+    close_jobs(s);
 }
 
 static void close_link(void *arg)
 {
     struct server *s = arg;
     if (s->link != NULL)
-        link_server_close(&s->link, await_worker, s);
+        link_server_close(&s->link, await_workers, s);
     else
-        await_worker(s);
+        await_workers(s);
 }
 
 enum err server_new(const struct server_options *options, struct server **out, struct err_detail *d)
@@ -356,6 +375,24 @@ const char *server_address(const struct server *s, size_t i)
     return link_server_address(s->link, i);
 }
 
+/* A job that an earlier controller left queued. One that cannot be taken on fails with the reason. */
+static enum err adopt_job(struct server *s, const char *id, struct err_detail *d)
+{
+    struct store_job row = {0};
+    struct job_spec *spec = NULL;
+    enum err e = store_get_job(s->store, id, &row, d);
+    if (e == ERR_OK)
+        e = job_spec_from_store(&row, s->o.state_dir, &spec, d);
+    if (e == ERR_OK)
+        e = job_table_add(s->jobs, &spec, d);
+    store_job_fini(&row);
+    if (e == ERR_OK)
+        return e;
+    struct err_detail why = *d;
+    log_error("job_not_adopted", "job=%s why=\"%s\"", id, why.text);
+    return store_set_job_state(s->store, id, STORE_JOB_FAILED, why.text, RUN_EXIT_INFRA, d);
+}
+
 enum err server_adopt_jobs(struct server *s, struct err_detail *d)
 {
     struct store_job *jobs = NULL;
@@ -364,19 +401,8 @@ enum err server_adopt_jobs(struct server *s, struct err_detail *d)
     if (e != ERR_OK)
         return e;
     for (size_t i = count; i-- > 0;) { /* oldest first */
-        struct job_spec *spec = NULL;
         struct err_detail why;
-        enum err one = ERR_OK;
-        if (jobs[i].state == STORE_JOB_QUEUED) {
-            one = job_spec_from_store(&jobs[i], s->o.state_dir, &spec, &why);
-            if (one == ERR_OK)
-                one = job_table_add(s->jobs, &spec, &why);
-            if (one != ERR_OK) {
-                log_error("job_not_adopted", "job=%s why=\"%s\"", jobs[i].id, why.text);
-                one = store_set_job_state(s->store, jobs[i].id, STORE_JOB_FAILED, why.text, RUN_EXIT_INFRA,
-                                          &why);
-            }
-        }
+        enum err one = jobs[i].state == STORE_JOB_QUEUED ? adopt_job(s, jobs[i].id, &why) : ERR_OK;
         if (one != ERR_OK)
             e = err_set(d, one, "%s", why.text);
         store_job_fini(&jobs[i]);

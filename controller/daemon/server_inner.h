@@ -6,12 +6,14 @@
 #include "controller/daemon/doorstep.h"
 #include "controller/daemon/late_gate.h"
 #include "controller/daemon/server.h"
+#include "controller/daemon/spill.h"
 
 struct server_answer { /* the last long answer to an operator, read in pieces */
     enum msg_ask_kind kind;
     char *job;
     char *arg;
-    char *text;
+    char *text; /* or, when it is longer than memory should be: */
+    struct spill *spill;
     size_t len;
 };
 
@@ -30,7 +32,9 @@ struct server {
     uint64_t incarnation;
     struct link_server *link;
     struct fleet *fleet;
-    struct store_worker *worker;
+    struct store_worker *worker;  /* all that writes, and files */
+    struct store_worker *looks;   /* what is answered at once: status, watch, pieces of a long answer */
+    struct store_worker *reports; /* what takes as long as a job is large; nobody else waits for it */
     struct job_table *jobs;
     struct store *store; /* the loop's own, for reading only */
     struct server_peer *peers;

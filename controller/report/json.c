@@ -243,17 +243,15 @@ static void put_classes(struct json_writer *w, const struct msg_loaded *l)
     json_write_close(w);
 }
 
-static void put_loaded(struct json_writer *w, const struct msg_loaded *l)
+static void put_loaded(struct json_writer *w, const struct msg_loaded *l, struct hist *h)
 {
     if (l == NULL) {
         json_write_null(w, "result");
         return;
     }
-    struct hist *h = hist_new();
     struct latency_figures f = {0};
-    if (latency_add(h, &l->latency_hist, NULL) == ERR_OK)
+    if (latency_decode(h, &l->latency_hist, NULL) == ERR_OK)
         latency_read(h, &f);
-    hist_free(h);
     json_write_object(w, "result");
     json_write_string(w, "generator", l->generator);
     json_write_u64(w, "window_start_ns", l->window_start_ns);
@@ -271,8 +269,33 @@ static void put_loaded(struct json_writer *w, const struct msg_loaded *l)
     json_write_close(w);
 }
 
-static void put_attempt(struct json_writer *w, const struct report *r, const struct store_attempt *a)
+/* What is written while it goes out. */
+struct writing {
+    struct json_writer json;
+    struct buf text; /* of it, what did not go out yet */
+    const struct report_sink *sink;
+    const struct report *report;
+    struct hist *hist; /* of the attempt at hand */
+    enum err e;        /* of the sink */
+    struct err_detail *d;
+};
+
+#define PIECE_BYTES 65536u
+
+/* Sends what is there, when it is much or all there is. */
+static void send_text(struct writing *x, bool all)
 {
+    if (x->e == ERR_OK && x->text.len != 0 && (all || x->text.len >= PIECE_BYTES)) {
+        x->e = x->sink->write(x->sink->arg, x->text.data, x->text.len, x->d);
+        buf_clear(&x->text);
+    }
+}
+
+static void put_attempt(void *arg, const struct store_attempt *a)
+{
+    struct writing *x = arg;
+    struct json_writer *w = &x->json;
+    const struct report *r = x->report;
     const struct design_window *window = &r->design->windows[a->window];
     json_write_object(w, NULL);
     json_write_u64(w, "window", a->window);
@@ -296,8 +319,9 @@ static void put_attempt(struct json_writer *w, const struct report *r, const str
     for (int i = 0; i < FIGURE_TREE_COUNT; i++)
         json_write_figure(w, figure_tree_rows[i].name, a->server[i]);
     json_write_u64(w, "dead_ns", a->dead_ns);
-    put_loaded(w, a->loaded);
+    put_loaded(w, a->loaded, x->hist);
     json_write_close(w);
+    send_text(x, false);
 }
 
 /* As the list merges them over rounds. */
@@ -312,8 +336,10 @@ static void put_merged(struct json_writer *w, const struct figure_row *rows, int
     }
 }
 
-static void put_cell(struct json_writer *w, const struct report *r, size_t index)
+static enum err put_cell(struct writing *x, size_t index)
 {
+    struct json_writer *w = &x->json;
+    const struct report *r = x->report;
     const struct report_cell *c = &r->cells[index];
     json_write_object(w, NULL);
     json_write_string(w, "target", r->experiment->targets[c->design->target].name);
@@ -340,32 +366,57 @@ static void put_cell(struct json_writer *w, const struct report *r, size_t index
     FIGURE_WINDOW_LIST(X)
 #undef X
     json_write_array(w, "attempts");
-    for (size_t i = 0; i < r->results.attempt_count; i++) {
-        const struct store_attempt *a = &r->results.attempts[i];
-        if (a->window < r->design->window_count && r->design->windows[a->window].cell == index)
-            put_attempt(w, r, a);
-    }
+    enum err e = report_visit_cell(r, index, true, put_attempt, x, x->d);
     json_write_close(w);
     json_write_close(w);
+    send_text(x, false);
+    return e;
 }
 
-enum err report_write_json(const struct report *r, struct buf *out)
+/* All before the cells; how much it is depends on the number of starts alone. */
+static enum err put_head(struct writing *x)
 {
-    struct json_writer w;
-    json_write_init(&w, out, 1);
-    json_write_object(&w, NULL);
-    json_write_string(&w, "format", "splitbench-report/1");
-    put_job(&w, r);
-    enum err e = put_experiment(&w, r);
+    struct json_writer *w = &x->json;
+    json_write_string(w, "format", "splitbench-report/1");
+    put_job(w, x->report);
+    enum err e = put_experiment(w, x->report);
+    if (e != ERR_OK)
+        return err_set(x->d, e, "the stored experiment cannot be read");
+    put_hosts(w, x->report);
+    put_targets(w, x->report);
+    send_text(x, false);
+    return ERR_OK;
+}
+
+static enum err put_report(struct writing *x)
+{
+    json_write_object(&x->json, NULL);
+    enum err e = put_head(x);
     if (e != ERR_OK)
         return e;
-    put_hosts(&w, r);
-    put_targets(&w, r);
-    json_write_array(&w, "cells");
-    for (size_t i = 0; i < r->design->cell_count; i++)
-        put_cell(&w, r, i);
-    json_write_close(&w);
-    json_write_close(&w);
-    e = json_write_end(&w);
-    return e == ERR_OK ? buf_append_text(out, "\n") : e;
+    json_write_array(&x->json, "cells");
+    for (size_t i = 0; e == ERR_OK && x->e == ERR_OK && i < x->report->design->cell_count; i++)
+        e = put_cell(x, i);
+    json_write_close(&x->json);
+    json_write_close(&x->json);
+    if (e == ERR_OK)
+        e = json_write_end(&x->json);
+    if (e == ERR_OK)
+        e = buf_append_text(&x->text, "\n");
+    if (e == ERR_TOO_BIG)
+        err_set(x->d, e, "the experiment, hosts and starts of a report are larger than %u bytes",
+                LIMIT_ANSWER_BYTES);
+    send_text(x, true);
+    return e != ERR_OK ? e : x->e;
+}
+
+enum err report_write_json(const struct report *r, const struct report_sink *sink, struct err_detail *d)
+{
+    struct writing x = {.sink = sink, .report = r, .hist = hist_new(), .d = d};
+    buf_init(&x.text, LIMIT_ANSWER_BYTES);
+    json_write_init(&x.json, &x.text, 1);
+    enum err e = put_report(&x);
+    hist_free(x.hist);
+    buf_fini(&x.text);
+    return e;
 }

@@ -57,14 +57,21 @@ struct report_target {
 };
 
 struct report {
+    struct store *store; /* borrowed, in a snapshot */
     struct store_results results;
     struct experiment *experiment;
     struct design *design;
     struct report_cell *cells;     /* design->cell_count, in its order */
+    uint32_t *windows;             /* their numbers, cell by cell */
+    size_t *first;                 /* of a cell's windows in `windows`; one more than there are cells */
     struct report_target *targets; /* experiment->target_count */
     size_t windows_present;
     size_t windows_missing; /* should have a final attempt and have none; 0 for a job that only verifies */
+    size_t windows_invalid; /* no attempt passed the gates, and none is left */
     size_t attempts_invalid;
+    size_t attempts_unusable;               /* valid, but without a result or with a window of no length */
+    size_t attempts_foreign;                /* of windows that the schedule does not have */
+    bool *run_counts;                       /* results.run_count: a figure is made from it */
     bool placements[STORE_PLACEMENT_COUNT]; /* of what the figures were made from */
     struct msg_strings warnings;            /* sentences that belong above the tables, worst first */
 };
@@ -77,6 +84,10 @@ void report_order_group(const struct report *r, size_t group, size_t *out);
 
 /* The target run with this id, or NULL. */
 const struct store_read_run *report_run(const struct report *r, int64_t id);
+
+/* The attempts of a cell, by window; see store_visit_window. */
+NODISCARD enum err report_visit_cell(const struct report *r, size_t cell, bool whole, store_visit *visit,
+                                     void *arg, struct err_detail *d);
 
 /* Is this the attempt of a window that a figure is made from? */
 bool report_counts(const struct report *r, const struct store_attempt *a);

@@ -5,6 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum err report_visit_cell(const struct report *r, size_t cell, bool whole, store_visit *visit, void *arg,
+                           struct err_detail *d)
+{
+    enum err e = ERR_OK;
+    for (size_t i = r->first[cell]; e == ERR_OK && i < r->first[cell + 1]; i++)
+        e = store_visit_window(r->store, r->results.job.id, r->windows[i], whole, visit, arg, d);
+    return e;
+}
+
 const struct store_read_run *report_run(const struct report *r, int64_t id)
 {
     size_t low = 0;
@@ -106,25 +115,35 @@ static void add_figures(struct report_figure *to, const struct figure *from, int
 
 /* What the attempts of one cell add up to before it is finished. */
 struct tally {
-    double *rates; /* room for every window of the cell */
+    struct report *report;
+    struct report_cell *cell;
+    double *rates;
     size_t rate_count;
-    struct hist *latency; /* NULL until the first histogram */
+    struct hist *latency; /* merged; empty before the first histogram */
+    struct hist *one;     /* of the attempt at hand */
     double seconds;
     double cpu_s; /* of the server, in windows that know it */
     double cpu_ok;
 };
 
-static void add_attempt(struct report_cell *c, struct tally *t, const struct store_attempt *a)
+static void add_latency(struct tally *t, const struct msg_bytes *encoded)
 {
+    if (latency_decode(t->one, encoded, NULL) == ERR_OK)
+        hist_merge(t->latency, t->one);
+    else
+        t->cell->latency_missing++;
+}
+
+static void add_figures_of(struct tally *t, const struct store_attempt *a)
+{
+    struct report_cell *c = t->cell;
     const struct msg_loaded *l = a->loaded;
+    t->rates = mem_realloc(t->rates, t->rate_count + 1, sizeof(double));
     t->rates[t->rate_count++] = report_rate(a);
     t->seconds += (double)(l->window_end_ns - l->window_start_ns) / 1e9;
     c->ok += l->window.ok;
     c->failed += l->window.failed;
-    if (t->latency == NULL)
-        t->latency = hist_new();
-    if (latency_add(t->latency, &l->latency_hist, NULL) != ERR_OK)
-        c->latency_missing++;
+    add_latency(t, &l->latency_hist);
     if (a->server_cpu_s > 0) {
         t->cpu_s += a->server_cpu_s;
         t->cpu_ok += (double)l->window.ok;
@@ -134,6 +153,23 @@ static void add_attempt(struct report_cell *c, struct tally *t, const struct sto
 #define X(name, ...) use(&c->name, a->name);
     FIGURE_WINDOW_LIST(X)
 #undef X
+}
+
+static void on_attempt(void *arg, const struct store_attempt *a)
+{
+    struct tally *t = arg;
+    struct report *r = t->report;
+    t->cell->made++;
+    t->cell->invalid += !a->valid;
+    t->cell->present += a->final;
+    r->windows_invalid += a->final && !a->valid;
+    r->attempts_unusable += a->valid && isnan(report_rate(a));
+    if (!report_counts(r, a))
+        return;
+    const struct store_read_run *run = report_run(r, a->run_id);
+    if (run != NULL)
+        r->run_counts[run - r->results.runs] = true;
+    add_figures_of(t, a);
 }
 
 static void start_figures(struct report_figure *figures, int count)
@@ -151,8 +187,7 @@ static void finish_usage(struct report_usage *u)
 static void finish_cell(struct report_cell *c, struct tally *t)
 {
     stats_summarise(t->rates, t->rate_count, &c->rate);
-    if (t->latency != NULL)
-        latency_read(t->latency, &c->latency);
+    latency_read(t->latency, &c->latency);
     struct figure body_bytes = c->load[FIGURE_BODY_BYTES].sum;
     c->body_bytes_per_s = t->seconds > 0 && body_bytes.known ? (double)body_bytes.value / t->seconds : NAN;
     c->ok_per_server_cpu_s = t->cpu_s > 0 ? t->cpu_ok / t->cpu_s : NAN;
@@ -165,30 +200,54 @@ static void finish_cell(struct report_cell *c, struct tally *t)
 #undef X
 }
 
-static void build_cell(struct report *r, size_t index)
+static enum err build_cell(struct report *r, size_t index, struct tally *t, struct err_detail *d)
 {
     struct report_cell *c = &r->cells[index];
-    struct tally t = {.rates = mem_zalloc(r->results.attempt_count, sizeof(double))};
+    *t = (struct tally){.report = r, .cell = c, .rates = t->rates, .latency = t->latency, .one = t->one};
+    hist_clear(t->latency);
     c->design = &r->design->cells[index];
+    c->windows = r->first[index + 1] - r->first[index];
     start_figures(c->load, FIGURE_LOAD_COUNT);
     start_figures(c->server, FIGURE_TREE_COUNT);
-    for (size_t i = 0; i < r->design->window_count; i++)
-        c->windows += r->design->windows[i].cell == index;
-    for (size_t i = 0; i < r->results.attempt_count; i++) {
-        const struct store_attempt *a = &r->results.attempts[i];
-        if (a->window >= r->design->window_count || r->design->windows[a->window].cell != index)
-            continue;
-        c->made++;
-        c->invalid += !a->valid;
-        c->present += a->final;
-        if (report_counts(r, a))
-            add_attempt(c, &t, a);
-    }
-    finish_cell(c, &t);
-    free(t.rates);
-    hist_free(t.latency);
+    enum err e = report_visit_cell(r, index, false, on_attempt, t, d);
+    finish_cell(c, t);
     r->windows_present += c->present;
     r->attempts_invalid += c->invalid;
+    return e;
+}
+
+/* The windows of each cell side by side, in their order: one pass to count, one to place. */
+static void sort_windows(struct report *r)
+{
+    const struct design *design = r->design;
+    r->windows = mem_zalloc(design->window_count, sizeof(*r->windows));
+    r->first = mem_zalloc(design->cell_count + 1, sizeof(*r->first));
+    for (size_t i = 0; i < design->window_count; i++)
+        r->first[design->windows[i].cell + 1]++;
+    for (size_t i = 0; i < design->cell_count; i++)
+        r->first[i + 1] += r->first[i];
+    size_t *next = mem_dup(r->first, design->cell_count * sizeof(*next));
+    for (size_t i = 0; i < design->window_count; i++)
+        r->windows[next[design->windows[i].cell]++] = (uint32_t)i;
+    free(next);
+}
+
+static enum err build_cells(struct report *r, struct err_detail *d)
+{
+    struct tally t = {.latency = hist_new(), .one = hist_new()};
+    enum err e = ERR_OK;
+    sort_windows(r);
+    r->cells = mem_zalloc(r->design->cell_count, sizeof(*r->cells));
+    r->run_counts = mem_zalloc(r->results.run_count, sizeof(*r->run_counts));
+    for (size_t i = 0; e == ERR_OK && i < r->design->cell_count; i++)
+        e = build_cell(r, i, &t, d);
+    if (e == ERR_OK)
+        e = store_count_attempts(r->store, r->results.job.id, r->design->window_count, &r->attempts_foreign,
+                                 d);
+    free(t.rates);
+    hist_free(t.latency);
+    hist_free(t.one);
+    return e;
 }
 
 /* ---- standings ------------------------------------------------------------------------------------ */
@@ -257,34 +316,49 @@ static enum err read_experiment(struct report *r, struct err_detail *d)
     return e;
 }
 
-enum err report_build(struct store *s, const char *job, struct report **out, struct err_detail *d)
+static enum err build(struct report *r, const char *job, struct err_detail *d)
 {
-    struct report *r = mem_zalloc(1, sizeof(*r));
-    enum err e = store_read_results(s, job, &r->results, d);
+    enum err e = store_read_results(r->store, job, &r->results, d);
     if (e == ERR_OK)
         e = read_experiment(r, d);
     if (e == ERR_OK)
         e = design_build(r->experiment, &r->design, d);
-    if (e != ERR_OK) {
-        report_free(r);
+    if (e != ERR_OK)
         return e;
-    }
     build_targets(r);
-    r->cells = mem_zalloc(r->design->cell_count, sizeof(*r->cells));
-    for (size_t i = 0; i < r->design->cell_count; i++)
-        build_cell(r, i);
+    e = build_cells(r, d);
+    if (e != ERR_OK)
+        return e;
     judge(r);
     count_missing(r);
     report_find_warnings(r);
-    *out = r;
     return ERR_OK;
+}
+
+enum err report_build(struct store *s, const char *job, struct report **out, struct err_detail *d)
+{
+    enum err e = store_snapshot_begin(s, d);
+    if (e != ERR_OK)
+        return e;
+    struct report *r = mem_zalloc(1, sizeof(*r));
+    r->store = s;
+    e = build(r, job, d);
+    if (e == ERR_OK)
+        *out = r;
+    else
+        report_free(r);
+    return e;
 }
 
 void report_free(struct report *r)
 {
     if (r == NULL)
         return;
+    store_snapshot_end(r->store);
     mem_free_strings(&r->warnings.items, &r->warnings.count);
+    free(r->run_counts);
+    free(r->first);
+    free(r->windows);
     free(r->cells);
     free(r->targets);
     design_free(r->design);

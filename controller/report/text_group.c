@@ -146,22 +146,32 @@ void text_put_groups(struct page *p, const struct report *r)
     free(group);
 }
 
+struct invalid {
+    struct page *page;
+    const struct report *report;
+};
+
+static void put_attempt(void *arg, const struct store_attempt *a)
+{
+    const struct invalid *to = arg;
+    const struct report *r = to->report;
+    const struct design_window *w = &r->design->windows[a->window];
+    const struct design_cell *c = &r->design->cells[w->cell];
+    page_say(to->page, "", 4, "%s, %s with %u connection%s, round %u, attempt %u: %s: %s",
+             r->experiment->targets[c->target].name, r->experiment->workloads[c->workload].name,
+             c->connections, units_plural(c->connections), w->round + 1, a->attempt, a->gate, a->reason);
+}
+
 void text_put_invalid(struct page *p, const struct report *r)
 {
-    size_t shown = 0;
+    struct invalid to = {.page = p, .report = r};
     if (r->attempts_invalid == 0)
         return;
     page_heading(p, "invalid attempts, in no figure");
-    for (size_t i = 0; i < r->results.attempt_count; i++) {
-        const struct store_attempt *a = &r->results.attempts[i];
-        if (a->valid || a->window >= r->design->window_count || shown++ >= ATTEMPTS_SHOWN)
-            continue;
-        const struct design_window *w = &r->design->windows[a->window];
-        const struct design_cell *c = &r->design->cells[w->cell];
-        page_say(p, "", 4, "%s, %s with %u connection%s, round %u, attempt %u: %s: %s",
-                 r->experiment->targets[c->target].name, r->experiment->workloads[c->workload].name,
-                 c->connections, units_plural(c->connections), w->round + 1, a->attempt, a->gate, a->reason);
-    }
-    if (shown > ATTEMPTS_SHOWN)
-        page_say(p, "", 4, "and %zu more: --json has all", shown - ATTEMPTS_SHOWN);
+    enum err e = store_visit_invalid(r->store, r->results.job.id, r->design->window_count, ATTEMPTS_SHOWN,
+                                     put_attempt, &to, NULL);
+    if (p->e == ERR_OK)
+        p->e = e;
+    if (r->attempts_invalid > ATTEMPTS_SHOWN)
+        page_say(p, "", 4, "and %zu more: --json has all", r->attempts_invalid - ATTEMPTS_SHOWN);
 }

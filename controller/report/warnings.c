@@ -67,16 +67,9 @@ static void warn_of_state(struct report *r)
 
 static void warn_of_gaps(struct report *r)
 {
-    size_t unusable = 0;
-    size_t foreign = 0;
-    size_t invalid = 0;
-    for (size_t i = 0; i < r->results.attempt_count; i++) {
-        const struct store_attempt *a = &r->results.attempts[i];
-        bool known = a->window < r->design->window_count;
-        foreign += !known;
-        unusable += known && a->valid && isnan(report_rate(a));
-        invalid += known && a->final && !a->valid;
-    }
+    size_t unusable = r->attempts_unusable;
+    size_t foreign = r->attempts_foreign;
+    size_t invalid = r->windows_invalid;
     if (invalid != 0)
         warn(r, "%zu window%s no number: no attempt passed the gates. %s in no figure.", invalid,
              invalid == 1 ? " has" : "s have", invalid == 1 ? "It is" : "They are");
@@ -97,11 +90,9 @@ static void warn_of_gaps(struct report *r)
 static void find_used(struct report *r, bool *hosts)
 {
     bool any = false;
-    for (size_t i = 0; i < r->results.attempt_count; i++) {
-        if (!report_counts(r, &r->results.attempts[i]))
-            continue;
-        const struct store_read_run *run = report_run(r, r->results.attempts[i].run_id);
-        if (run == NULL)
+    for (size_t i = 0; i < r->results.run_count; i++) {
+        const struct store_read_run *run = &r->results.runs[i];
+        if (!r->run_counts[i])
             continue;
         any = true;
         r->placements[run->placement] = true;

@@ -77,7 +77,7 @@ NODISCARD enum err store_find_job(struct store *s, const char *text, char **id, 
 /* `id` is whole; "" is the newest. */
 NODISCARD enum err store_get_job(struct store *s, const char *id, struct store_job *out,
                                  struct err_detail *d);
-/* Newest first; the caller finis each and frees the array. */
+/* Newest first, without their experiments (NULL); the caller finis each and frees the array. */
 NODISCARD enum err store_list_jobs(struct store *s, struct store_job **out, size_t *count,
                                    struct err_detail *d);
 /* Sets the times that go with the state: started_wall_ns with the first "running", ended_wall_ns with an end

@@ -116,8 +116,9 @@ void *store_grow(void *items, size_t count, size_t size);
 /* A generator's result with its errors and statuses; part of the caller's transaction. */
 NODISCARD enum err store_put_load(struct store *s, const struct msg_loaded *loaded, int64_t *load_id,
                                   struct err_detail *d);
-/* Fills `out`, to be freed with msg_loaded_fini. */
-NODISCARD enum err store_get_load(struct store *s, int64_t load_id, struct msg_loaded *out,
+/* Fills `out` but for the raw output; `whole`: its errors and statuses too. To be freed with
+ * msg_loaded_fini. */
+NODISCARD enum err store_get_load(struct store *s, int64_t load_id, bool whole, struct msg_loaded *out,
                                   struct err_detail *d);
 
 /* Of attempts, into struct store_attempt (`loaded` is left as it is), and of hosts. */

@@ -22,16 +22,19 @@ static const struct store_column columns[] = {
     C_U64("created_wall_ns", created_wall_ns),
     C_U64("started_wall_ns", started_wall_ns),
     C_U64("ended_wall_ns", ended_wall_ns),
-    C_TEXT("experiment_json", experiment_json),
     C_TEXT("base_dir", base_dir),
     C_TEXT("nonce", nonce),
     C_U32("windows_total", windows_total),
     C_U64("run", run),
     C_READ("(SELECT count(*) FROM attempts WHERE attempts.job = jobs.id AND attempts.final)", U32,
            windows_done, uint32_t),
+    C_TEXT("experiment_json", experiment_json),
 };
 #undef ROW
 static const struct store_table jobs_table = STORE_TABLE("jobs", columns);
+/* All but the last, the experiment: of many jobs it is most that there is to read. */
+static const struct store_table list_table = {
+    .name = "jobs", .columns = columns, .count = ARRAY_LEN(columns) - 1};
 
 void store_job_fini(struct store_job *job)
 {
@@ -107,11 +110,11 @@ enum err store_list_jobs(struct store *s, struct store_job **out, size_t *count,
     struct store_rows rows;
     struct store_job *jobs = NULL;
     size_t n = 0;
-    store_select(&rows, s, &jobs_table, " ORDER BY created_wall_ns DESC, rowid DESC", NULL, 0);
+    store_select(&rows, s, &list_table, " ORDER BY created_wall_ns DESC, rowid DESC", NULL, 0);
     while (store_rows_next(&rows)) {
         jobs = store_grow(jobs, n, sizeof(*jobs));
         jobs[n] = (struct store_job){0};
-        store_get_row(&rows, &jobs_table, &jobs[n++]);
+        store_get_row(&rows, &list_table, &jobs[n++]);
     }
     enum err e = store_rows_fini(&rows, d);
     if (e == ERR_OK) {

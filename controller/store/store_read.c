@@ -1,6 +1,5 @@
 #include "controller/store/store_read.h"
 
-#include "common/mem.h"
 #include "controller/store/store_row.h"
 
 #include <stdlib.h>
@@ -65,35 +64,6 @@ static enum err read_runs(struct store *s, const char *job, struct store_results
     return e;
 }
 
-static enum err read_loads(struct store *s, struct store_results *out, struct err_detail *d)
-{
-    enum err e = ERR_OK;
-    out->loads = mem_zalloc(out->attempt_count, sizeof(*out->loads));
-    for (size_t i = 0; e == ERR_OK && i < out->attempt_count; i++) {
-        if (out->attempts[i].load_id == 0)
-            continue;
-        out->attempts[i].loaded = &out->loads[out->load_count];
-        e = store_get_load(s, out->attempts[i].load_id, &out->loads[out->load_count++], d);
-    }
-    return e;
-}
-
-static enum err read_attempts(struct store *s, const char *job, struct store_results *out,
-                              struct err_detail *d)
-{
-    struct store_rows rows;
-    store_select(&rows, s, &store_attempts_table, " WHERE job = ? ORDER BY window, attempt",
-                 STORE_VALUES(store_text(job)));
-    while (store_rows_next(&rows)) {
-        out->attempts = store_grow(out->attempts, out->attempt_count, sizeof(*out->attempts));
-        struct store_attempt *a = &out->attempts[out->attempt_count++];
-        *a = (struct store_attempt){0};
-        store_get_row(&rows, &store_attempts_table, a);
-    }
-    enum err e = store_rows_fini(&rows, d);
-    return e == ERR_OK ? read_loads(s, out, d) : e;
-}
-
 static enum err count_late(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
 {
     struct store_rows rows;
@@ -107,19 +77,13 @@ static enum err count_late(struct store *s, const char *job, struct store_result
 enum err store_read_results(struct store *s, const char *job, struct store_results *out, struct err_detail *d)
 {
     struct store_results r = {0};
-    enum err e = store_begin_read(s, d);
-    if (e != ERR_OK)
-        return e;
-    e = store_get_job(s, job, &r.job, d);
+    enum err e = store_get_job(s, job, &r.job, d);
     if (e == ERR_OK)
         e = read_hosts(s, r.job.id, &r, d);
     if (e == ERR_OK)
         e = read_runs(s, r.job.id, &r, d);
     if (e == ERR_OK)
-        e = read_attempts(s, r.job.id, &r, d);
-    if (e == ERR_OK)
         e = count_late(s, r.job.id, &r, d);
-    e = store_end(s, e, d);
     if (e == ERR_OK)
         *out = r;
     else
@@ -135,14 +99,84 @@ void store_results_fini(struct store_results *r)
         store_row_fini(&runs_table, &r->runs[i]);
         free(r->runs[i].hosts);
     }
-    for (size_t i = 0; i < r->attempt_count; i++)
-        store_row_fini(&store_attempts_table, &r->attempts[i]);
-    for (size_t i = 0; i < r->load_count; i++)
-        msg_loaded_fini(&r->loads[i]);
     free(r->hosts);
     free(r->runs);
-    free(r->attempts);
-    free(r->loads);
     store_job_fini(&r->job);
     *r = (struct store_results){0};
+}
+
+enum err store_snapshot_begin(struct store *s, struct err_detail *d)
+{
+    return store_begin_read(s, d);
+}
+
+void store_snapshot_end(struct store *s)
+{
+    enum err e = store_end(s, ERR_CLOSED, NULL); /* nothing was written: there is nothing to lose */
+    must(e == ERR_CLOSED);
+}
+
+/* ---- attempts ------------------------------------------------------------------------------------- */
+
+enum loads { NO_LOADS, LOADS, WHOLE_LOADS };
+
+static enum err visit_row(struct store_rows *rows, enum loads loads, store_visit *visit, void *arg,
+                          struct err_detail *d)
+{
+    struct store_attempt a = {0};
+    struct msg_loaded loaded = {0};
+    enum err e = ERR_OK;
+    store_get_row(rows, &store_attempts_table, &a);
+    if (loads != NO_LOADS && a.load_id != 0) {
+        e = store_get_load(rows->store, a.load_id, loads == WHOLE_LOADS, &loaded, d);
+        a.loaded = &loaded;
+    }
+    if (e == ERR_OK)
+        visit(arg, &a);
+    msg_loaded_fini(&loaded);
+    store_row_fini(&store_attempts_table, &a);
+    return e;
+}
+
+/* Each row of a select from store_attempts_table. */
+static enum err visit_rows(struct store_rows *rows, enum loads loads, store_visit *visit, void *arg,
+                           struct err_detail *d)
+{
+    enum err e = ERR_OK;
+    while (e == ERR_OK && store_rows_next(rows))
+        e = visit_row(rows, loads, visit, arg, d);
+    enum err read = store_rows_fini(rows, e == ERR_OK ? d : NULL);
+    return e != ERR_OK ? e : read;
+}
+
+enum err store_visit_window(struct store *s, const char *job, uint32_t window, bool whole, store_visit *visit,
+                            void *arg, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_select(&rows, s, &store_attempts_table, " WHERE job = ? AND window = ? ORDER BY attempt",
+                 STORE_VALUES(store_text(job), store_u64(window)));
+    return visit_rows(&rows, whole ? WHOLE_LOADS : LOADS, visit, arg, d);
+}
+
+enum err store_visit_invalid(struct store *s, const char *job, size_t window_count, size_t max,
+                             store_visit *visit, void *arg, struct err_detail *d)
+{
+    struct store_rows rows;
+    store_select(&rows, s, &store_attempts_table,
+                 " WHERE job = ? AND window < ? AND NOT valid ORDER BY window, attempt LIMIT ?",
+                 STORE_VALUES(store_text(job), store_u64(window_count), store_u64(max)));
+    return visit_rows(&rows, NO_LOADS, visit, arg, d);
+}
+
+enum err store_count_attempts(struct store *s, const char *job, size_t from_window, size_t *out,
+                              struct err_detail *d)
+{
+    struct store_rows rows;
+    store_rows_init(&rows, s, "SELECT count(*) FROM attempts WHERE job = ? AND window >= ?",
+                    STORE_VALUES(store_text(job), store_u64(from_window)));
+    size_t count = store_rows_next(&rows) ? (size_t)store_column_u64(&rows, 0) : 0;
+    enum err e = store_rows_fini(&rows, d);
+    if (e == ERR_OK)
+        *out = count;
+    return e;
 }

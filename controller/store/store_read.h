@@ -1,8 +1,9 @@
 #ifndef CONTROLLER_STORE_STORE_READ_H
 #define CONTROLLER_STORE_STORE_READ_H
 /*
- * Everything the store knows of one job, read in one snapshot: what a report is made of. The result is the
- * caller's. Counts, times and texts are as they were stored.
+ * Everything the store knows of one job: what a report is made of. Jobs, hosts and runs are read into memory,
+ * attempts one after another: there may be a hundred thousand. Results are the caller's. Counts, times and
+ * texts are as they were stored. The thread of the store's handle.
  */
 #include "controller/store/store.h"
 
@@ -42,10 +43,6 @@ struct store_results {
     size_t host_count;
     struct store_read_run *runs; /* in order of their starts */
     size_t run_count;
-    struct store_attempt *attempts; /* by window, then attempt */
-    size_t attempt_count;
-    struct msg_loaded *loads; /* those of the attempts */
-    size_t load_count;
     uint64_t late_events; /* results that came too late and are part of nothing here */
 };
 
@@ -53,5 +50,25 @@ struct store_results {
 NODISCARD enum err store_read_results(struct store *s, const char *job, struct store_results *out,
                                       struct err_detail *d);
 void store_results_fini(struct store_results *r);
+
+/* All that is read between the two is of one moment, whatever others write meanwhile. Nothing is written
+ * through this handle until the end. */
+NODISCARD enum err store_snapshot_begin(struct store *s, struct err_detail *d);
+void store_snapshot_end(struct store *s);
+
+/* Takes one attempt after another. What it points to is gone when the call returns; it asks this store
+ * nothing. A generator's raw output is never read: it is in the file for other programs. */
+typedef void store_visit(void *arg, const struct store_attempt *a);
+
+/* The attempts of a window in their order; `whole`: with the classes of errors and statuses of each. */
+NODISCARD enum err store_visit_window(struct store *s, const char *job, uint32_t window, bool whole,
+                                      store_visit *visit, void *arg, struct err_detail *d);
+/* The first `max` attempts that are not valid, by window, of the windows below `window_count`; `loaded` is
+ * NULL. */
+NODISCARD enum err store_visit_invalid(struct store *s, const char *job, size_t window_count, size_t max,
+                                       store_visit *visit, void *arg, struct err_detail *d);
+/* Attempts of the windows from `from_window` on. */
+NODISCARD enum err store_count_attempts(struct store *s, const char *job, size_t from_window, size_t *out,
+                                        struct err_detail *d);
 
 #endif

@@ -2,16 +2,17 @@
 
 #include "common/mem.h"
 
-#include <pthread.h>
-
 struct store_worker {
     uv_loop_t *loop;
     struct store *store;
-    pthread_mutex_t lock; /* the store handle belongs to one worker at a time */
+    struct piece *first; /* those that wait, in order; no thread waits with them */
+    struct piece **last;
+    bool busy; /* a thread has the store handle */
     size_t pending;
 };
 
 struct piece {
+    struct piece *next;
     uv_work_t work;
     struct store_worker *worker;
     void (*run)(struct store *s, void *arg);
@@ -24,12 +25,12 @@ enum err store_worker_new(const struct store_worker_options *options, struct sto
 {
     struct store_worker *c = mem_zalloc(1, sizeof(*c));
     c->loop = options->loop;
-    enum err e = store_open(options->store_path, false, &c->store, d);
+    enum err e = store_open(options->store_path, options->read_only, &c->store, d);
     if (e != ERR_OK) {
         free(c);
         return e;
     }
-    must(pthread_mutex_init(&c->lock, NULL) == 0);
+    c->last = &c->first;
     *out = c;
     return ERR_OK;
 }
@@ -40,37 +41,50 @@ void store_worker_free(struct store_worker *c)
         return;
     must(c->pending == 0);
     store_close(c->store);
-    (void)pthread_mutex_destroy(&c->lock);
     free(c);
 }
 
 static void on_worker(uv_work_t *work)
 {
     struct piece *p = CONTAINER_OF(work, struct piece, work);
-    pthread_mutex_lock(&p->worker->lock);
     p->run(p->worker->store, p->arg);
-    pthread_mutex_unlock(&p->worker->lock);
 }
+
+static void start_next(struct store_worker *c);
 
 static void on_done(uv_work_t *work, int status)
 {
     struct piece *p = CONTAINER_OF(work, struct piece, work);
+    struct store_worker *c = p->worker;
     must(status == 0); /* nothing is ever cancelled */
-    p->worker->pending--;
+    c->pending--;
+    c->busy = false;
+    start_next(c); /* before `done`, which may free the worker once nothing is pending */
     p->done(p->arg);
     free(p);
+}
+
+static void start_next(struct store_worker *c)
+{
+    struct piece *p = c->first;
+    if (p == NULL || c->busy)
+        return;
+    c->first = p->next;
+    if (c->first == NULL)
+        c->last = &c->first;
+    c->busy = true;
+    must(uv_queue_work(c->loop, &p->work, on_worker, on_done) == 0);
 }
 
 void store_worker_do(struct store_worker *c, void (*work)(struct store *s, void *arg),
                      void (*done)(void *arg), void *arg)
 {
     struct piece *p = mem_zalloc(1, sizeof(*p));
-    p->worker = c;
-    p->run = work;
-    p->done = done;
-    p->arg = arg;
+    *p = (struct piece){.worker = c, .run = work, .done = done, .arg = arg};
+    *c->last = p;
+    c->last = &p->next;
     c->pending++;
-    must(uv_queue_work(c->loop, &p->work, on_worker, on_done) == 0);
+    start_next(c);
 }
 
 size_t store_worker_pending(const struct store_worker *c)

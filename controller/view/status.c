@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/json_write.h"
+#include "common/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +16,40 @@ static void write_time(struct json_writer *w, const char *key, uint64_t wall_ns)
         json_write_string(w, key, clock_wall_text(wall_ns, text));
 }
 
-/* Why it ended, or waits; NULL when there is nothing to say. */
-static const char *cause_of(const struct store_job *j, const struct msg_strings *waits)
+/* Why queued jobs wait, by job: thousands may be queued. */
+struct waits {
+    const char *const **pairs; /* of a job's id and its reason */
+    size_t count;
+};
+
+static int by_job(const void *a, const void *b)
 {
-    if (j->cause != NULL && j->cause[0] != '\0')
-        return j->cause;
-    for (size_t i = 0; j->state == STORE_JOB_QUEUED && i + 1 < waits->count; i += 2)
-        if (strcmp(waits->items[i], j->id) == 0)
-            return waits->items[i + 1];
-    return NULL;
+    return strcmp((*(const char *const *const *)a)[0], (*(const char *const *const *)b)[0]);
 }
 
-static void write_job(struct json_writer *w, const struct store_job *j, const struct msg_strings *waits)
+static void sort_waits(const struct msg_strings *from, struct waits *out)
+{
+    out->count = from->count / 2;
+    out->pairs = mem_zalloc(out->count + 1, sizeof *out->pairs);
+    for (size_t i = 0; i < out->count; i++)
+        out->pairs[i] = (const char *const *)&from->items[2 * i];
+    qsort(out->pairs, out->count, sizeof *out->pairs, by_job);
+}
+
+/* Why it ended, or waits; NULL when there is nothing to say. */
+static const char *cause_of(const struct store_job *j, const struct waits *waits)
+{
+    const char *id = j->id;
+    const char *const *key = &id;
+    if (j->cause != NULL && j->cause[0] != '\0')
+        return j->cause;
+    if (j->state != STORE_JOB_QUEUED)
+        return NULL;
+    const char *const **found = bsearch(&key, waits->pairs, waits->count, sizeof *waits->pairs, by_job);
+    return found != NULL ? (*found)[1] : NULL;
+}
+
+static void write_job(struct json_writer *w, const struct store_job *j, const struct waits *waits)
 {
     json_write_object(w, NULL);
     json_write_string(w, "id", j->id);
@@ -44,34 +67,46 @@ static void write_job(struct json_writer *w, const struct store_job *j, const st
     json_write_close(w);
 }
 
+/* All jobs, or the one of this id. */
+static enum err read_jobs(struct store *s, const char *job, struct store_job **jobs, size_t *count,
+                          struct err_detail *d)
+{
+    if (job[0] == '\0')
+        return store_list_jobs(s, jobs, count, d);
+    struct store_job *one = mem_zalloc(1, sizeof *one);
+    enum err e = store_get_job(s, job, one, d);
+    if (e == ERR_OK) {
+        *jobs = one;
+        *count = 1;
+        return ERR_OK;
+    }
+    free(one);
+    return e == ERR_NOT_FOUND ? err_set(d, e, "there is no job %s; 'splitbench status' lists them", job) : e;
+}
+
 enum err status_write_json(struct store *s, const char *job, const struct msg_strings *waits, struct buf *out,
                            struct err_detail *d)
 {
     struct store_job *jobs = NULL;
     size_t count = 0;
-    size_t written = 0;
+    struct waits sorted;
     struct json_writer w;
-    enum err e = store_list_jobs(s, &jobs, &count, d);
+    enum err e = read_jobs(s, job, &jobs, &count, d);
     if (e != ERR_OK)
         return e;
+    sort_waits(waits, &sorted);
     json_write_init(&w, out, 2);
     json_write_object(&w, NULL);
     json_write_string(&w, "format", "splitbench-status/1");
     json_write_array(&w, "jobs");
     for (size_t i = 0; i < count; i++) {
-        if (job[0] == '\0' || strcmp(jobs[i].id, job) == 0) {
-            write_job(&w, &jobs[i], waits);
-            written++;
-        }
+        write_job(&w, &jobs[i], &sorted);
         store_job_fini(&jobs[i]);
     }
     free(jobs);
+    free(sorted.pairs);
     json_write_close(&w);
     json_write_close(&w);
     e = json_write_end(&w);
-    if (e != ERR_OK)
-        return err_set(d, e, "the list of jobs is too long to print");
-    if (job[0] != '\0' && written == 0)
-        return err_set(d, ERR_NOT_FOUND, "there is no job %s; 'splitbench status' lists them", job);
-    return ERR_OK;
+    return e == ERR_OK ? e : err_set(d, e, "the list of jobs is too long to print");
 }

@@ -26,6 +26,22 @@ char *reading_text(const struct report *r, unsigned width)
     return buf_take(&out);
 }
 
+static enum err add_piece(void *arg, const char *data, size_t len, struct err_detail *d)
+{
+    (void)d;
+    return buf_append(arg, data, len);
+}
+
+char *reading_json(const struct report *r)
+{
+    struct buf out;
+    struct err_detail d = {{0}};
+    buf_init(&out, READING_BYTES_MAX);
+    if (report_write_json(r, &(struct report_sink){.write = add_piece, .arg = &out}, &d) != ERR_OK)
+        fail_msg("%s", d.text);
+    return buf_take(&out);
+}
+
 bool reading_warns(const struct report *r, const char *what)
 {
     for (size_t i = 0; i < r->warnings.count; i++)

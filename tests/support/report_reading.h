@@ -12,6 +12,9 @@ const struct report_cell *reading_cell(const struct report *r, uint32_t target, 
 /* The report as text of this width: free. */
 char *reading_text(const struct report *r, unsigned width);
 
+/* The report as JSON: free. */
+char *reading_json(const struct report *r);
+
 /* Is this part of one of its warnings? */
 bool reading_warns(const struct report *r, const char *what);
 

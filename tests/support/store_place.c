@@ -48,9 +48,7 @@ void place_add_job(struct place *p, const char *id)
 
 size_t place_attempts(struct store *s, const char *job)
 {
-    struct store_results r;
-    assert_int_equal(store_read_results(s, job, &r, NULL), ERR_OK);
-    size_t count = r.attempt_count;
-    store_results_fini(&r);
+    size_t count = 0;
+    assert_int_equal(store_count_attempts(s, job, 0, &count, NULL), ERR_OK);
     return count;
 }

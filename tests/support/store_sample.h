@@ -18,7 +18,7 @@ void sample_loaded_free(struct msg_loaded *loaded);
 /* Valid and final, every figure known and different; `loaded` (may be NULL) is borrowed. */
 struct store_attempt sample_attempt(uint32_t window, uint32_t attempt, const struct msg_loaded *loaded);
 
-/* Fails the running cmocka test at the first difference. */
+/* Fails the running cmocka test at the first difference; what was read has no raw output. */
 void assert_attempt_equal(const struct store_attempt *got, const struct store_attempt *expected);
 
 #endif

@@ -50,7 +50,6 @@ static void test_text_fits_its_width(void **state)
     struct buf small;
     buf_init(&small, 500);
     assert_int_equal(report_write_text(r, 80, &small), ERR_TOO_BIG);
-    assert_int_equal(report_write_json(r, &small), ERR_TOO_BIG);
     buf_fini(&small);
     report_free(r);
 }
@@ -71,12 +70,10 @@ static void test_json_has_everything(void **state)
     measured_add_all(m, 2);
     measured_end_job(m);
     struct report *r = measured_report(m);
-    struct buf out;
-    buf_init(&out, READING_BYTES_MAX);
-    assert_int_equal(report_write_json(r, &out), ERR_OK);
+    char *out = reading_json(r);
     struct json_value *root = NULL;
     struct err_detail d = {{0}};
-    if (json_parse(out.data, out.len, NULL, &root, &d) != ERR_OK)
+    if (json_parse(out, strlen(out), NULL, &root, &d) != ERR_OK)
         fail_msg("%s", d.text);
     const char *text = NULL;
     assert_int_equal(json_get_string(root, "format", &text, NULL), ERR_OK);
@@ -119,7 +116,42 @@ static void test_json_has_everything(void **state)
     assert_int_equal(h->count, 2000);
     hist_free(h);
     json_free(root);
-    buf_fini(&out);
+    free(out);
+    report_free(r);
+}
+
+struct full {
+    size_t pieces;
+    size_t bytes;
+    size_t bytes_max;
+};
+
+static enum err take_until_full(void *arg, const char *data, size_t len, struct err_detail *d)
+{
+    struct full *f = arg;
+    f->pieces++;
+    f->bytes += len;
+    assert_non_null(data);
+    return f->bytes <= f->bytes_max ? ERR_OK : err_set(d, ERR_FULL, "no room for a report");
+}
+
+/* Attempts go out while they are read, so that a report of any length takes little memory. */
+static void test_json_goes_out_in_pieces_until_one_is_refused(void **state)
+{
+    struct measured *m = *state;
+    struct err_detail d = {{0}};
+    measured_add_job(m, MEASURED_ROUNDS_MAX);
+    measured_add_all(m, MEASURED_ROUNDS_MAX);
+    struct report *r = measured_report(m);
+    struct full whole = {.bytes_max = SIZE_MAX};
+    struct report_sink sink = {.write = take_until_full, .arg = &whole};
+    assert_int_equal(report_write_json(r, &sink, &d), ERR_OK);
+    assert_in_range(whole.pieces, 2, 100);
+    struct full full = {.bytes_max = 1};
+    sink.arg = &full;
+    assert_int_equal(report_write_json(r, &sink, &d), ERR_FULL);
+    assert_string_equal(d.text, "no room for a report");
+    assert_int_equal(full.pieces, 1);
     report_free(r);
 }
 
@@ -129,11 +161,9 @@ static void expect_libraries(struct measured *m, const char *text_says, const ch
     char *text = reading_text(r, 100);
     assert_says(text, text_says);
     free(text);
-    struct buf out;
-    buf_init(&out, READING_BYTES_MAX);
-    assert_int_equal(report_write_json(r, &out), ERR_OK);
-    assert_says(out.data, json_says);
-    buf_fini(&out);
+    char *json = reading_json(r);
+    assert_says(json, json_says);
+    free(json);
     report_free(r);
 }
 
@@ -243,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         REPORT_TEST(test_text_fits_its_width),
         REPORT_TEST(test_json_has_everything),
+        REPORT_TEST(test_json_goes_out_in_pieces_until_one_is_refused),
         REPORT_TEST(test_libraries_are_told_once_each),
         REPORT_TEST(test_libraries_are_told_once_each),
         REPORT_TEST(test_a_queued_job_has_no_placement),

@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,27 @@ static int64_t add_run(struct store *s, const char *job)
     return id;
 }
 
+struct expected {
+    const struct store_attempt *attempt;
+    size_t count;
+};
+
+static void expect_equal(void *arg, const struct store_attempt *a)
+{
+    struct expected *x = arg;
+    assert_attempt_equal(a, x->attempt);
+    assert_int_equal(a->run_id, x->attempt->run_id);
+    x->count++;
+}
+
+/* It is the only one of its window. */
+static void expect_attempt(struct store *s, const struct store_attempt *a)
+{
+    struct expected x = {.attempt = a};
+    assert_int_equal(store_visit_window(s, "j", a->window, true, expect_equal, &x, NULL), ERR_OK);
+    assert_int_equal(x.count, 1);
+}
+
 static void test_attempt_comes_back_complete(void **state)
 {
     struct place *p = *state;
@@ -43,9 +65,7 @@ static void test_attempt_comes_back_complete(void **state)
     struct store_results r;
     assert_int_equal(store_read_results(p->store, "j", &r, NULL), ERR_OK);
     assert_int_equal(r.job.windows_done, 1);
-    assert_int_equal(r.attempt_count, 1);
-    assert_attempt_equal(&r.attempts[0], &a);
-    assert_int_equal(r.attempts[0].run_id, run);
+    expect_attempt(p->store, &a);
     assert_int_equal(r.run_count, 1);
     assert_int_equal(r.runs[0].id, run);
     assert_true(r.runs[0].ok);
@@ -77,9 +97,7 @@ static void test_attempt_without_a_result(void **state)
     assert_int_equal(store_add_attempt(p->store, "j", &a, NULL), ERR_OK);
     struct store_results r;
     assert_int_equal(store_read_results(p->store, "j", &r, NULL), ERR_OK);
-    assert_null(r.attempts[0].loaded);
-    assert_int_equal(r.attempts[0].run_id, 0);
-    assert_attempt_equal(&r.attempts[0], &a);
+    expect_attempt(p->store, &a);
     assert_int_equal(r.job.windows_done, 0);
     store_results_fini(&r);
 }
@@ -96,12 +114,7 @@ static void test_unknown_figures_stay_unknown(void **state)
         a.server[i] = (struct figure){0};
     assert_int_equal(store_add_attempt(p->store, "j", &a, NULL), ERR_OK);
     place_reopen(p);
-    struct store_results r;
-    assert_int_equal(store_read_results(p->store, "j", &r, NULL), ERR_OK);
-    assert_attempt_equal(&r.attempts[0], &a);
-    assert_false(r.attempts[0].loaded->figures[FIGURE_SHORT_BODIES].known);
-    assert_true(r.attempts[0].loaded->figures[FIGURE_WIRE_IN_BYTES].known);
-    store_results_fini(&r);
+    expect_attempt(p->store, &a);
     sample_loaded_free(loaded);
 }
 
@@ -133,6 +146,56 @@ static void test_nothing_is_stored_twice(void **state)
     loaded->window.ok--;
     assert_int_equal(store_add_attempt(p->store, "j", &a, NULL), ERR_OK);
     sample_loaded_free(loaded);
+}
+
+static void note_attempt(void *arg, const struct store_attempt *a)
+{
+    char *seen = arg;
+    size_t at = strlen(seen);
+    assert_null(a->loaded);
+    snprintf(seen + at, 64 - at, "%u.%u ", a->window, a->attempt);
+}
+
+static void test_invalid_attempts_are_visited_by_window(void **state)
+{
+    struct place *p = *state;
+    place_add_job(p, "j");
+    struct msg_loaded *loaded = sample_loaded(1);
+    static const uint32_t windows[][2] = {{4, 1}, {1, 2}, {2, 1}, {1, 1}, {9, 1}};
+    for (size_t i = 0; i < ARRAY_LEN(windows); i++) {
+        struct store_attempt a = sample_attempt(windows[i][0], windows[i][1], loaded);
+        a.valid = a.final = false;
+        assert_int_equal(store_add_attempt(p->store, "j", &a, NULL), ERR_OK);
+    }
+    struct store_attempt good = sample_attempt(3, 1, loaded);
+    assert_int_equal(store_add_attempt(p->store, "j", &good, NULL), ERR_OK);
+    sample_loaded_free(loaded);
+    char all[64] = "";
+    char three[64] = "";
+    assert_int_equal(store_visit_invalid(p->store, "j", 9, 10, note_attempt, all, NULL), ERR_OK);
+    assert_string_equal(all, "1.1 1.2 2.1 4.1 ");
+    assert_int_equal(store_visit_invalid(p->store, "j", 9, 3, note_attempt, three, NULL), ERR_OK);
+    assert_string_equal(three, "1.1 1.2 2.1 ");
+    size_t count = 0;
+    assert_int_equal(store_count_attempts(p->store, "j", 4, &count, NULL), ERR_OK);
+    assert_int_equal(count, 2);
+}
+
+/* What another handle stores meanwhile is not seen until the end. */
+static void test_a_snapshot_is_of_one_moment(void **state)
+{
+    struct place *p = *state;
+    place_add_job(p, "j");
+    struct store *reader = NULL;
+    assert_int_equal(store_open(p->path, true, &reader, NULL), ERR_OK);
+    assert_int_equal(store_snapshot_begin(reader, NULL), ERR_OK);
+    assert_int_equal(place_attempts(reader, "j"), 0);
+    struct store_attempt a = sample_attempt(0, 1, NULL);
+    assert_int_equal(store_add_attempt(p->store, "j", &a, NULL), ERR_OK);
+    assert_int_equal(place_attempts(reader, "j"), 0);
+    store_snapshot_end(reader);
+    assert_int_equal(place_attempts(reader, "j"), 1);
+    store_close(reader);
 }
 
 static void test_windows_present(void **state)
@@ -326,7 +389,7 @@ static void test_late_events_are_kept_once(void **state)
     struct store_results r;
     assert_int_equal(store_read_results(p->store, "j", &r, NULL), ERR_OK);
     assert_int_equal(r.late_events, 2);
-    assert_int_equal(r.attempt_count, 0);
+    assert_int_equal(place_attempts(p->store, "j"), 0);
     store_results_fini(&r);
     sample_loaded_free(loaded);
 }
@@ -340,6 +403,8 @@ int main(void)
         STORE_TEST(test_attempt_without_a_result),
         STORE_TEST(test_unknown_figures_stay_unknown),
         STORE_TEST(test_nothing_is_stored_twice),
+        STORE_TEST(test_invalid_attempts_are_visited_by_window),
+        STORE_TEST(test_a_snapshot_is_of_one_moment),
         STORE_TEST(test_windows_present),
         STORE_TEST(test_runs_keep_the_hosts_they_ran_on),
         STORE_TEST(test_failed_runs_keep_cause_and_log),
