@@ -227,13 +227,17 @@ struct kept {
     struct name name;
     uint64_t size_bytes;
     struct timespec used_at;
-    bool wanted;
+    enum want { UNWANTED, LONGEST, ALWAYS } want; /* in the order of removal */
 };
 
-static int by_age(const void *a, const void *b)
+static int by_removal(const void *a, const void *b)
 {
-    const struct timespec *x = &((const struct kept *)a)->used_at;
-    const struct timespec *y = &((const struct kept *)b)->used_at;
+    const struct kept *k = a;
+    const struct kept *l = b;
+    const struct timespec *x = &k->used_at;
+    const struct timespec *y = &l->used_at;
+    if (k->want != l->want)
+        return k->want < l->want ? -1 : 1;
     if (x->tv_sec != y->tv_sec)
         return x->tv_sec < y->tv_sec ? -1 : 1;
     return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
@@ -244,17 +248,24 @@ static int by_hash(const void *a, const void *b)
     return memcmp(a, b, SHA256_BYTES);
 }
 
+static bool is_among(const uint8_t hash[SHA256_BYTES], const uint8_t (*list)[SHA256_BYTES], size_t count)
+{
+    return count > 0 && bsearch(hash, list, count, SHA256_BYTES, by_hash) != NULL;
+}
+
 /* `name` begins with the digits of a hash. */
-static bool is_wanted(const char *name, const uint8_t (*keep)[SHA256_BYTES], size_t keep_count)
+static enum want want_of(const char *name, const struct blobs_wanted *wanted)
 {
     uint8_t hash[SHA256_BYTES];
-    return keep_count > 0 && sha256_parse(name, hash) &&
-           bsearch(hash, keep, keep_count, SHA256_BYTES, by_hash) != NULL;
+    if (!sha256_parse(name, hash))
+        return UNWANTED;
+    if (is_among(hash, wanted->always, wanted->always_count))
+        return ALWAYS;
+    return is_among(hash, wanted->longest, wanted->longest_count) ? LONGEST : UNWANTED;
 }
 
 /* Everything of ours in the directory; the caller frees. */
-static struct kept *list(struct blobs *b, const uint8_t (*keep)[SHA256_BYTES], size_t keep_count,
-                         size_t *count)
+static struct kept *list(struct blobs *b, const struct blobs_wanted *wanted, size_t *count)
 {
     struct kept *items = NULL;
     *count = 0;
@@ -273,7 +284,7 @@ static struct kept *list(struct blobs *b, const uint8_t (*keep)[SHA256_BYTES], s
         struct kept *k = &items[(*count)++];
         *k = (struct kept){.size_bytes = (uint64_t)st.st_size,
                            .used_at = st.st_mtim,
-                           .wanted = is_wanted(entry->d_name, keep, keep_count)};
+                           .want = want_of(entry->d_name, wanted)};
         memcpy(k->name.text, entry->d_name, len + 1);
     }
     if (dir != NULL)
@@ -283,18 +294,33 @@ static struct kept *list(struct blobs *b, const uint8_t (*keep)[SHA256_BYTES], s
     return items;
 }
 
-enum err blobs_make_room(struct blobs *b, const uint8_t (*keep)[SHA256_BYTES], size_t keep_count,
-                         uint64_t more_bytes, struct err_detail *d)
+static uint64_t bytes_of(const struct kept *items, size_t count)
 {
-    size_t count = 0;
-    struct kept *items = list(b, keep, keep_count, &count);
-    uint64_t total = more_bytes;
+    uint64_t total = 0;
     for (size_t i = 0; i < count; i++)
         total += items[i].size_bytes;
+    return total;
+}
+
+bool blobs_have_room(struct blobs *b, uint64_t more_bytes)
+{
+    size_t count = 0;
+    struct kept *items = list(b, &(struct blobs_wanted){0}, &count);
+    uint64_t total = bytes_of(items, count);
+    free(items);
+    return total <= b->bytes_max && more_bytes <= b->bytes_max - total;
+}
+
+enum err blobs_make_room(struct blobs *b, const struct blobs_wanted *wanted, uint64_t more_bytes,
+                         struct err_detail *d)
+{
+    size_t count = 0;
+    struct kept *items = list(b, wanted, &count);
+    uint64_t total = bytes_of(items, count) + more_bytes;
     if (count > 0)
-        qsort(items, count, sizeof *items, by_age);
-    for (size_t i = 0; i < count && total > b->bytes_max; i++)
-        if (!items[i].wanted && unlinkat(b->dir_fd, items[i].name.text, 0) == 0)
+        qsort(items, count, sizeof *items, by_removal);
+    for (size_t i = 0; i < count && items[i].want != ALWAYS && total > b->bytes_max; i++)
+        if (unlinkat(b->dir_fd, items[i].name.text, 0) == 0)
             total -= items[i].size_bytes;
     free(items);
     if (total > b->bytes_max)

@@ -40,9 +40,20 @@ NODISCARD enum err blobs_check(struct blobs *b, const uint8_t hash[SHA256_BYTES]
 NODISCARD enum err blobs_read(struct blobs *b, const uint8_t hash[SHA256_BYTES], uint64_t offset, void *out,
                               size_t len, struct err_detail *d);
 
-/* Removes the oldest blobs that are not among `keep` (in ascending order) until `more_bytes` fit too.
- * ERR_FULL when they cannot. */
-NODISCARD enum err blobs_make_room(struct blobs *b, const uint8_t (*keep)[SHA256_BYTES], size_t keep_count,
-                                   uint64_t more_bytes, struct err_detail *d);
+/* Do `more_bytes` fit as it is? */
+bool blobs_have_room(struct blobs *b, uint64_t more_bytes);
+
+/* What somebody still needs; each list in ascending order, with doubles or without. Borrowed for the call. */
+struct blobs_wanted {
+    const uint8_t (*always)[SHA256_BYTES]; /* never removed */
+    size_t always_count;
+    const uint8_t (*longest)[SHA256_BYTES]; /* removed when all others are gone */
+    size_t longest_count;
+};
+
+/* Removes blobs, those that nobody wants first and of them the oldest, until `more_bytes` fit too. ERR_FULL
+ * when they cannot. */
+NODISCARD enum err blobs_make_room(struct blobs *b, const struct blobs_wanted *wanted, uint64_t more_bytes,
+                                   struct err_detail *d);
 
 #endif

@@ -243,7 +243,10 @@ static enum err find_missing(struct workspace *w, struct msg_files_missing *miss
         more += f->size_bytes - have;
     }
     if (e == ERR_OK)
-        e = blobs_make_room(w->blobs, (const uint8_t(*)[MSG_HASH_BYTES])keep, kept, more, d);
+        e = blobs_make_room(
+            w->blobs,
+            &(struct blobs_wanted){.always = (const uint8_t(*)[MSG_HASH_BYTES])keep, .always_count = kept},
+            more, d);
     free(keep);
     if (e != ERR_OK || missing->count == 0) {
         free(missing->items);

@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "controller/daemon/server_inner.h"
+#include "controller/job/job_pins.h"
 #include "controller/report/report.h"
 #include "controller/run/run.h"
 #include "controller/view/hosts.h"
@@ -62,11 +63,10 @@ static enum err name_job(struct operator_work *w, struct store *store, const cha
 
 /* ---- SUBMIT --------------------------------------------------------------------------------------- */
 
-static enum err find_missing(struct operator_work *w, struct err_detail *d)
+static enum err find_missing(struct operator_work *w, const struct msg_files *files, struct err_detail *d)
 {
-    const struct msg_files *files = &w->question.u.submit.files;
     struct blobs *blobs = NULL;
-    enum err e = blobs_open(w->server->blob_dir, SERVER_BLOB_BYTES, &blobs, d);
+    enum err e = blobs_open(w->server->blob_dir, w->server->o.blob_bytes_max, &blobs, d);
     if (e != ERR_OK)
         return e;
     w->missing.items = mem_zalloc(files->count + 1, sizeof *w->missing.items);
@@ -116,7 +116,7 @@ static enum err submit(struct operator_work *w, struct store *store, struct err_
         return e;
     if (is_repeated(store, spec, &e, d) || e != ERR_OK)
         goto out;
-    e = find_missing(w, d);
+    e = find_missing(w, &spec->files, d);
     if (e != ERR_OK || w->missing.count > 0)
         goto out;
     e = job_spec_store_files(spec, w->server->o.state_dir, d);
@@ -149,17 +149,35 @@ static void answer_submit(struct operator_work *w)
 
 /* ---- BLOB ----------------------------------------------------------------------------------------- */
 
-static enum err take_blob(struct operator_work *w, struct err_detail *d)
+/* What queued and running jobs need stays, what may be resumed goes last. Who needs what is read only when it
+ * matters: it takes a file for each job. */
+static enum err make_room(struct operator_work *w, struct store *store, struct blobs *blobs,
+                          struct err_detail *d)
+{
+    struct job_pins pins = {0};
+    uint64_t more_bytes = w->question.u.blob.size_bytes;
+    if (blobs_have_room(blobs, more_bytes))
+        return ERR_OK;
+    enum err e = job_pins_read(store, w->server->o.state_dir, &pins, d);
+    if (e != ERR_OK)
+        return e;
+    struct blobs_wanted wanted = job_pins_wanted(&pins);
+    e = blobs_make_room(blobs, &wanted, more_bytes, d);
+    job_pins_fini(&pins);
+    return e;
+}
+
+static enum err take_blob(struct operator_work *w, struct store *store, struct err_detail *d)
 {
     const struct msg_blob *m = &w->question.u.blob;
     struct blobs *blobs = NULL;
     if (m->size_bytes > LIMIT_FILE_BYTES)
         return err_set(d, ERR_TOO_BIG, "a file may have %llu bytes", LIMIT_FILE_BYTES);
-    enum err e = blobs_open(w->server->blob_dir, SERVER_BLOB_BYTES, &blobs, d);
+    enum err e = blobs_open(w->server->blob_dir, w->server->o.blob_bytes_max, &blobs, d);
     if (e != ERR_OK)
         return e;
     if (m->offset == 0)
-        e = blobs_make_room(blobs, NULL, 0, m->size_bytes, d);
+        e = make_room(w, store, blobs, d);
     if (e == ERR_OK)
         e = blobs_write(blobs, m->hash, m->size_bytes, m->offset, m->data.data, m->data.len, &w->have_bytes,
                         d);
@@ -170,8 +188,7 @@ static enum err take_blob(struct operator_work *w, struct err_detail *d)
 static void work_blob(struct store *store, void *arg)
 {
     struct operator_work *w = arg;
-    (void)store;
-    w->err = take_blob(w, &w->detail);
+    w->err = take_blob(w, store, &w->detail);
 }
 
 static void answer_blob(struct operator_work *w)
@@ -225,6 +242,23 @@ static void answer_watch(struct operator_work *w)
 
 /* ---- RESUME --------------------------------------------------------------------------------------- */
 
+/* The job's files were kept as long as there was room. Better now than when its hosts are taken. */
+static enum err check_files(struct operator_work *w, const struct job_spec *spec, struct err_detail *d)
+{
+    enum err e = find_missing(w, &spec->files, d);
+    if (e != ERR_OK || w->missing.count == 0)
+        return e;
+    const char *path = "";
+    for (size_t i = 0; i < spec->files.count; i++)
+        if (memcmp(spec->files.items[i].hash, w->missing.items[0].hash, MSG_HASH_BYTES) == 0)
+            path = spec->files.items[i].path;
+    return err_set(d, ERR_NOT_NOW,
+                   "%zu of the %zu files of job '%s' %s no longer here (%s): room was made for other jobs. "
+                   "'splitbench run' of any experiment that has %s brings %s back; then resume again",
+                   w->missing.count, spec->files.count, spec->id, w->missing.count == 1 ? "is" : "are", path,
+                   w->missing.count == 1 ? "it" : "them", w->missing.count == 1 ? "it" : "them");
+}
+
 static enum err resume(struct operator_work *w, struct store *store, struct err_detail *d)
 {
     struct job_spec *spec = NULL;
@@ -240,7 +274,9 @@ static enum err resume(struct operator_work *w, struct store *store, struct err_
     e = job_spec_from_store(&w->job, w->server->o.state_dir, &spec, d);
     if (e != ERR_OK)
         return e;
-    e = store_set_job_state(store, id, STORE_JOB_QUEUED, "", 0, d);
+    e = check_files(w, spec, d);
+    if (e == ERR_OK)
+        e = store_set_job_state(store, id, STORE_JOB_QUEUED, "", 0, d);
     if (e == ERR_OK) {
         w->spec = spec;
         spec = NULL;

@@ -343,6 +343,8 @@ enum err server_new(const struct server_options *options, struct server **out, s
     s->o = *options;
     s->doorstep = doorstep_new();
     s->blob_dir = mem_printf("%s/blobs", options->state_dir);
+    if (s->o.blob_bytes_max == 0)
+        s->o.blob_bytes_max = SERVER_BLOB_BYTES;
     do
         identity_random(&s->incarnation, sizeof s->incarnation);
     while (s->incarnation == 0);

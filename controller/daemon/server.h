@@ -22,6 +22,7 @@ struct server_options { /* borrowed for the server's life */
     const char *identity_dir;        /* NULL: ipc only */
     const struct identity *identity; /* NULL: ipc only */
     uint64_t lease_ns;
+    uint64_t blob_bytes_max; /* 0: SERVER_BLOB_BYTES */
 };
 
 struct server;

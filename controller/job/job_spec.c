@@ -60,16 +60,16 @@ static enum err check_file(const struct msg_file *f, struct err_detail *d)
     return ERR_OK;
 }
 
-static enum err add_file(struct job_spec *s, const struct msg_file *f, struct err_detail *d)
+static enum err add_file(struct msg_files *files, const struct msg_file *f, struct err_detail *d)
 {
     enum err e = check_file(f, d);
     if (e != ERR_OK)
         return e;
-    if (s->files.count == LIMIT_FILES)
+    if (files->count == LIMIT_FILES)
         return err_set(d, ERR_TOO_BIG, "a job has more than %u files", LIMIT_FILES);
-    s->files.items = mem_realloc(s->files.items, s->files.count + 1, sizeof *s->files.items);
-    s->files.items[s->files.count] = *f;
-    s->files.items[s->files.count++].path = mem_strdup(f->path);
+    files->items = mem_realloc(files->items, files->count + 1, sizeof *files->items);
+    files->items[files->count] = *f;
+    files->items[files->count++].path = mem_strdup(f->path);
     return ERR_OK;
 }
 
@@ -86,7 +86,7 @@ enum err job_spec_from_submit(const struct msg_submit *m, struct job_spec **out,
     s->nonce = mem_strdup(msg_text(m->nonce));
     uint64_t total = 0;
     for (size_t i = 0; e == ERR_OK && i < m->files.count; i++) {
-        e = add_file(s, &m->files.items[i], d);
+        e = add_file(&s->files, &m->files.items[i], d);
         total += m->files.items[i].size_bytes;
         if (e == ERR_OK && total > LIMIT_FILE_BYTES)
             e = err_set(d, ERR_TOO_BIG, "the job's files have more than %llu bytes together",
@@ -151,11 +151,13 @@ static bool read_line(char *line, struct msg_file *out)
     return true;
 }
 
-static enum err read_files(struct job_spec *s, const char *state_dir, struct err_detail *d)
+enum err job_spec_read_files(const char *id, const char *state_dir, struct msg_files *out,
+                             struct err_detail *d)
 {
-    char *path = list_path(state_dir, s->id);
+    char *path = list_path(state_dir, id);
     char *text = NULL;
     size_t len = 0;
+    struct msg_files files = {0};
     enum err e = file_read(path, FILE_REGULAR, LIST_BYTES_MAX, &text, &len, d);
     if (e != ERR_OK)
         e = err_prefix(d, e, "the list of the job's files");
@@ -164,11 +166,15 @@ static enum err read_files(struct job_spec *s, const char *state_dir, struct err
         next = line + strcspn(line, "\n");
         next += *next == '\n';
         e = read_line(line, &file)
-                ? add_file(s, &file, d)
+                ? add_file(&files, &file, d)
                 : err_set(d, ERR_INVALID, "%s is damaged; submit the experiment again", path);
     }
     free(text);
     free(path);
+    if (e == ERR_OK)
+        *out = files;
+    else
+        msg_files_fini(&files);
     return e;
 }
 
@@ -186,7 +192,7 @@ enum err job_spec_from_store(const struct store_job *job, const char *state_dir,
     s->nonce = mem_strdup(msg_text(job->nonce));
     e = parse(s, job->experiment_json, d);
     if (e == ERR_OK)
-        e = read_files(s, state_dir, d);
+        e = job_spec_read_files(s->id, state_dir, &s->files, d);
     if (e != ERR_OK) {
         job_spec_free(s);
         return e;

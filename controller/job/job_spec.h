@@ -31,6 +31,10 @@ void job_spec_free(struct job_spec *s);
 NODISCARD enum err job_spec_store_files(const struct job_spec *s, const char *state_dir,
                                         struct err_detail *d);
 
+/* That list alone, for msg_files_fini. ERR_NOT_FOUND; ERR_INVALID: damaged. */
+NODISCARD enum err job_spec_read_files(const char *id, const char *state_dir, struct msg_files *out,
+                                       struct err_detail *d);
+
 /* The stored row of a job that is queued now. Strings are borrowed from `s`. */
 void job_spec_row(const struct job_spec *s, struct store_job *out);
 

@@ -18,7 +18,8 @@
 
 #include <cmocka.h>
 
-#define LIMIT_NS (30 * NS_PER_S)
+#define LIMIT_NS       (30 * NS_PER_S)
+#define BLOB_BYTES_MAX 64u
 
 static const char experiment_text[] =
     "{ \"name\": \"desk\", \"files\": [\"a\"],"
@@ -69,7 +70,8 @@ static void start_server(struct fixture *f)
                                                      .store_path = f->store_path,
                                                      .identity_dir = f->lab_dir,
                                                      .identity = f->lab_dir != NULL ? &f->lab : NULL,
-                                                     .lease_ns = 10 * NS_PER_S},
+                                                     .lease_ns = 10 * NS_PER_S,
+                                                     .blob_bytes_max = BLOB_BYTES_MAX},
                             &f->server, &d);
     if (e != ERR_OK)
         fail_msg("%s", d.text);
@@ -289,6 +291,43 @@ static void test_a_job_from_files_to_cancel_and_resume(void **state)
     assert_string_equal(f->reply.u.watched.state, "queued");
     assert_int_equal(ask(f, MSG_ASK_CANCEL, "j1", "", 0), ERR_OK);
     await_state(f, "j1", "cancelled");
+}
+
+/* A file of `size` bytes, all of them `letter`, for the experiment above. */
+static enum err submit_with(struct fixture *f, const char *job, char letter, size_t size)
+{
+    char text[BLOB_BYTES_MAX];
+    memset(text, letter, size);
+    struct msg_file file = {.path = (char *)(uintptr_t) "a", .size_bytes = size, .mode = 0755};
+    sha256_of(text, size, file.hash);
+    enum err e = submit(f, job, experiment_text, &file);
+    if (e == ERR_OK && f->reply.u.submitted.missing.count != 0)
+        e = blob(f, &file, 0, text, size);
+    return e == ERR_OK ? submit(f, job, experiment_text, &file) : e;
+}
+
+/* Room for two of these files. */
+static void test_files_of_jobs_to_come_stay_when_room_is_made(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(submit_with(f, "queued", 'q', 30), ERR_OK);
+    assert_int_equal(submit_with(f, "stopped", 's', 30), ERR_OK);
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "stopped", "", 0), ERR_OK);
+    await_state(f, "stopped", "cancelled");
+    assert_int_equal(submit_with(f, "new", 'n', 30), ERR_OK); /* in place of what may be resumed */
+    assert_int_equal(ask(f, MSG_ASK_RESUME, "stopped", "", 0), ERR_NOT_NOW);
+    assert_non_null(strstr(f->detail.text, "1 of the 1 files of job 'stopped' is no longer here (a)"));
+    assert_int_equal(submit_with(f, "more", 'm', 30), ERR_FULL); /* both are queued */
+    assert_non_null(strstr(f->detail.text, "need 90 bytes"));
+
+    /* Another job brings it back, as soon as there is room. */
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "new", "", 0), ERR_OK);
+    await_state(f, "new", "cancelled");
+    assert_int_equal(submit_with(f, "again", 's', 30), ERR_OK);
+    assert_int_equal(ask(f, MSG_ASK_RESUME, "stopped", "", 0), ERR_OK);
+    assert_int_equal(ask(f, MSG_ASK_CANCEL, "queued", "", 0), ERR_OK);
+    await_state(f, "queued", "cancelled");
+    assert_int_equal(ask(f, MSG_ASK_RESUME, "queued", "", 0), ERR_OK); /* its file was here all the time */
 }
 
 static void test_another_experiment_of_the_same_id(void **state)
@@ -604,6 +643,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_job_from_files_to_cancel_and_resume),
+        TEST(test_files_of_jobs_to_come_stay_when_room_is_made),
         TEST(test_another_experiment_of_the_same_id),
         TEST(test_another_submission_of_the_same_id_and_experiment),
         TEST(test_a_job_is_named_by_the_beginning_of_its_id),
