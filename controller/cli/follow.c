@@ -3,6 +3,7 @@
  */
 #include "controller/cli/local.h"
 #include "controller/cli/show.h"
+#include "controller/cli/submit.h"
 #include "controller/report/report.h"
 
 #include "common/mem.h"
@@ -114,6 +115,22 @@ static enum err start_local_for(const struct cli_flags *f, struct local **local,
     return e;
 }
 
+/* What the controller may have thrown out since: the files that the experiment names now. */
+static enum err bring_files(struct client *client, const char *file, struct err_detail *d)
+{
+    struct experiment *experiment = NULL;
+    struct experiment_problems problems = {0};
+    const struct experiment_options options = {.file = file, .use = EXPERIMENT_USE_REMOTE};
+    enum err e = experiment_read(&options, &experiment, &problems, d);
+    if (problems.count != 0)
+        e = err_set(d, ERR_INVALID, "the files of %s cannot be sent: %s", file, problems.items[0].text);
+    if (e == ERR_OK)
+        e = submit_files(client, experiment, d);
+    experiment_free(experiment);
+    experiment_problems_fini(&problems);
+    return e;
+}
+
 static void say_resumed(const struct watch_options *o)
 {
     if (o->windows_total == 0)
@@ -131,6 +148,8 @@ static enum err resume_here(const struct cli_flags *f, struct client *client, st
                                     .check = local != NULL ? local_check : NULL,
                                     .check_arg = local};
     enum err e = f->detach ? ERR_OK : watch_skip(client, &options, d);
+    if (e == ERR_OK && f->operands[1][0] != '\0')
+        e = bring_files(client, f->operands[1], d);
     if (e == ERR_OK)
         e = client_ask(client, &(struct client_ask){.kind = MSG_ASK_RESUME, .job = f->operands[0]}, &answer,
                        d);
@@ -151,6 +170,9 @@ static enum err resume(const struct cli_flags *f, int *exit_code, struct err_det
 {
     struct local *local = NULL;
     struct client *client = NULL;
+    if (f->local && f->operands[1][0] != '\0')
+        return err_set(d, ERR_INVALID, "a local job works on its files where they lie: leave %s out",
+                       f->operands[1]);
     enum err e = f->local ? start_local_for(f, &local, d) : ERR_OK;
     if (e == ERR_OK)
         e = local != NULL ? local_open_client(local, &client, d) : client_open(&f->place, &client, d);
@@ -195,10 +217,12 @@ const struct cli_command cli_report = {
     .run = report,
 };
 const struct cli_command cli_resume = {
-    .operands = "JOB",
+    .operands = "JOB [FILE]",
     .summary = "go on with a job at its first missing window",
-    .text = "\nWindows that are stored stay; the rest is measured.\n",
-    .table = {CLI_TABLE("resume", resume_options, 1, 1, ONE_JOB)},
+    .text = "\nWindows that are stored stay; the rest is measured. FILE is the job's experiment,\n"
+            "for when the controller has made room: its files are sent again.\n",
+    .table = {CLI_TABLE("resume", resume_options, 1, 2,
+                        ONE_JOB ", and its experiment file when that is asked for")},
     .run = resume,
 };
 const struct cli_command cli_cancel = {

@@ -121,6 +121,16 @@ static enum err send_missing(struct client *client, const struct experiment *e, 
     return ERR_OK;
 }
 
+enum err submit_files(struct client *client, const struct experiment *e, struct err_detail *d)
+{
+    struct msg_files files = {0};
+    enum err err = files_collect(e, &files, d);
+    for (size_t i = 0; err == ERR_OK && i < files.count; i++)
+        err = send_file(client, e->base_dir, &files.items[i], 0, d);
+    msg_files_fini(&files);
+    return err;
+}
+
 enum err submit_experiment(struct client *client, const struct submit *s, struct err_detail *d)
 {
     const struct experiment *e = s->experiment;

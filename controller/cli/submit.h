@@ -19,6 +19,9 @@ struct submit {
     const char *job;
     bool here; /* targets run where they lie: no files are sent */
 };
+/* The files of an experiment alone, for a job that had them before: of one that is there already, a piece at
+ * most. */
+NODISCARD enum err submit_files(struct client *client, const struct experiment *e, struct err_detail *d);
 NODISCARD enum err submit_experiment(struct client *client, const struct submit *s, struct err_detail *d);
 
 #endif

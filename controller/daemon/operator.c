@@ -252,11 +252,11 @@ static enum err check_files(struct operator_work *w, const struct job_spec *spec
     for (size_t i = 0; i < spec->files.count; i++)
         if (memcmp(spec->files.items[i].hash, w->missing.items[0].hash, MSG_HASH_BYTES) == 0)
             path = spec->files.items[i].path;
-    return err_set(d, ERR_NOT_NOW,
-                   "%zu of the %zu files of job '%s' %s no longer here (%s): room was made for other jobs. "
-                   "'splitbench run' of any experiment that has %s brings %s back; then resume again",
-                   w->missing.count, spec->files.count, spec->id, w->missing.count == 1 ? "is" : "are", path,
-                   w->missing.count == 1 ? "it" : "them", w->missing.count == 1 ? "it" : "them");
+    return err_set(
+        d, ERR_NOT_NOW,
+        "%zu of the %zu files of job '%s' %s no longer here, as the job had them (%s): room was made "
+        "for other jobs. Name its experiment to send them again: 'splitbench resume %s FILE'",
+        w->missing.count, spec->files.count, spec->id, w->missing.count == 1 ? "is" : "are", path, spec->id);
 }
 
 static enum err resume(struct operator_work *w, struct store *store, struct err_detail *d)

@@ -93,7 +93,13 @@ lab_until 30 is_state "${job%?}" cancelled || fail "the job is not cancelled: $(
 refused 2 "" op cancel "$job"
 refused 2 "the beginning of more than one job: " op report 2
 op report "${job%?}" | grep -q "NOT COMPLETE: the job was cancelled by 'ann'" || fail "the report hides who cancelled"
-op resume "$job" >"$lab/report.txt" 2>"$lab/resume.log" || fail "resume: $(cat "$lab/resume.log")"
+rm "$lab"/state/blobs/* # as if room had been made for other jobs
+refused 2 "1 of the 1 files of job '$job' is no longer here, as the job had them (www/page)" op resume "$job"
+sed 's/operator/other/; s/"www"/"other"/' "$lab/operator.json" >"$lab/other.json"
+mkdir "$lab/other"
+echo "of another" >"$lab/other/page"
+refused 2 "splitbench resume $job FILE" op resume "$job" "$lab/other.json"
+op resume "$job" "$lab/operator.json" >"$lab/report.txt" 2>"$lab/resume.log" || fail "resume: $(cat "$lab/resume.log")"
 grep -q "^resumed: [1-5] of 6 already measured" "$lab/resume.log" || fail "resume: $(cat "$lab/resume.log")"
 op report "$job" --json >"$lab/report.json"
 [ "$(json "$lab/report.json" "sorted(a['window'] for a in attempts if a['final'])")" = "[0, 1, 2, 3, 4, 5]" ] ||

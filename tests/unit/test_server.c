@@ -316,7 +316,8 @@ static void test_files_of_jobs_to_come_stay_when_room_is_made(void **state)
     await_state(f, "stopped", "cancelled");
     assert_int_equal(submit_with(f, "new", 'n', 30), ERR_OK); /* in place of what may be resumed */
     assert_int_equal(ask(f, MSG_ASK_RESUME, "stopped", "", 0), ERR_NOT_NOW);
-    assert_non_null(strstr(f->detail.text, "1 of the 1 files of job 'stopped' is no longer here (a)"));
+    assert_non_null(strstr(f->detail.text,
+                           "1 of the 1 files of job 'stopped' is no longer here, as the job had them (a)"));
     assert_int_equal(submit_with(f, "more", 'm', 30), ERR_FULL); /* both are queued */
     assert_non_null(strstr(f->detail.text, "need 90 bytes"));
 
