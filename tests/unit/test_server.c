@@ -1,6 +1,7 @@
 /* An operator and an agent at a real controller, over ipc; strangers over TLS. */
 #include "controller/daemon/server.h"
 
+#include "common/buf.h"
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
@@ -331,6 +332,50 @@ static void test_files_of_jobs_to_come_stay_when_room_is_made(void **state)
     assert_int_equal(ask(f, MSG_ASK_RESUME, "queued", "", 0), ERR_OK); /* its file was here all the time */
 }
 
+/* `count` attempts of the only window, each with a log of errors that fills a page. */
+static void store_attempts(struct fixture *f, const char *job, unsigned count)
+{
+    struct store *s = NULL;
+    char reason[LIMIT_TEXT_BYTES];
+    memset(reason, 'r', sizeof reason - 1);
+    reason[sizeof reason - 1] = '\0';
+    assert_int_equal(store_open(f->store_path, false, &s, NULL), ERR_OK);
+    for (uint32_t i = 1; i <= count; i++) {
+        struct store_attempt a = {.attempt = i, .gate = "errors", .reason = reason};
+        assert_int_equal(store_add_attempt(s, job, &a, NULL), ERR_OK);
+    }
+    store_close(s);
+}
+
+static void test_a_long_report_comes_in_pieces(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(submit_with(f, "long", 'l', 30), ERR_OK);
+    store_attempts(f, "long", 600); /* each more than 4 KB: more than two pieces */
+    struct buf all;
+    uint64_t total = 0;
+    size_t pieces = 0;
+    buf_init(&all, 16u * LIMIT_CHUNK_BYTES);
+    do {
+        struct msg m;
+        msg_init(&m, MSG_ASK);
+        m.u.ask = (struct msg_ask){
+            .kind = MSG_ASK_REPORT_JSON, .job = (char *)(uintptr_t) "long", .offset = all.len};
+        assert_int_equal(call(f, &m), ERR_OK);
+        assert_int_equal(buf_append_text(&all, f->reply.u.answer.text), ERR_OK);
+        total = f->reply.u.answer.total_bytes;
+        pieces++;
+    } while (all.len < total && pieces < 10);
+    assert_int_equal(all.len, total);
+    assert_int_equal(pieces, 3);
+    struct json_value *tree = NULL;
+    assert_int_equal(json_parse(all.data, all.len, NULL, &tree, NULL), ERR_OK);
+    const struct json_value *cell = json_first(json_member(tree, "cells"));
+    assert_int_equal(json_count(json_member(cell, "attempts")), 600);
+    json_free(tree);
+    buf_fini(&all);
+}
+
 static void test_another_experiment_of_the_same_id(void **state)
 {
     struct fixture *f = *state;
@@ -645,6 +690,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_job_from_files_to_cancel_and_resume),
         TEST(test_files_of_jobs_to_come_stay_when_room_is_made),
+        TEST(test_a_long_report_comes_in_pieces),
         TEST(test_another_experiment_of_the_same_id),
         TEST(test_another_submission_of_the_same_id_and_experiment),
         TEST(test_a_job_is_named_by_the_beginning_of_its_id),

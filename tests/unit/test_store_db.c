@@ -1,5 +1,8 @@
 #include "controller/store/store_db.h"
 
+#include "tests/support/store_place.h"
+#include "tests/support/store_sample.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,11 +71,31 @@ static void test_the_database_remembers_errno(void **state)
     sqlite3_close(s.db);
 }
 
+/* It is not read by us, but is there for other programs. */
+static void test_raw_output_is_kept(void **state)
+{
+    struct place *p = *state;
+    struct store_rows rows;
+    struct msg_loaded *loaded = sample_loaded(1);
+    struct store_attempt a = sample_attempt(0, 1, loaded);
+    place_add_job(p, "j");
+    assert_int_equal(store_add_attempt(p->store, "j", &a, NULL), ERR_OK);
+    store_rows_init(&rows, p->store, "SELECT raw FROM loads", NULL, 0);
+    assert_true(store_rows_next(&rows));
+    char *raw = store_column_text(&rows, 0);
+    assert_string_equal(raw, loaded->raw);
+    free(raw);
+    assert_false(store_rows_next(&rows));
+    assert_int_equal(store_rows_fini(&rows, NULL), ERR_OK);
+    sample_loaded_free(loaded);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_codes_become_ours),
         cmocka_unit_test(test_the_database_remembers_errno),
+        cmocka_unit_test_setup_teardown(test_raw_output_is_kept, place_set_up, place_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
