@@ -61,6 +61,15 @@ report() {
     row "  controller's peak" $(($(peak_kib) * 1024 / 1000000)) MB 200
     row "  slowest of $asks status meanwhile" "$slowest" ms 100
 }
+slowest=0
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    before=$(now_ms)
+    ask status large >"$lab/status.out"
+    took=$(($(now_ms) - before))
+    [ "$took" -le "$slowest" ] || slowest=$took
+    sleep 0.05
+done
+printf '%-34s %8s ms\n' "slowest of 20 status before" "$slowest" # what the machine itself makes of it
 report "as text"
 report "as JSON" --json
 begun=$(now_ms)
