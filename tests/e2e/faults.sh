@@ -1,8 +1,9 @@
 #!/bin/sh
-# Every part is killed in mid-window, in turn, and the link is cut for 2 s and for 30 s. Each time: nothing of the
-# job lives after the lease, the error names host and cause, the hosts are free again, and the job completes with
-# every window present exactly once.
-#   tests/e2e/faults.sh [controller|server-agent|load-agent|target|generator|cut-2s|cut-30s ...]
+# Every part is killed in mid-window, in turn; the link is cut for 2 s and for 30 s, also with a resume before the host
+# is back; the controller is stopped for longer than a lease. Each time: nothing of the job lives after the lease, the
+# error names the cause, the hosts are free again, and the job completes with every window present exactly once.
+#   tests/e2e/faults.sh [controller|server-agent|load-agent|target|generator|cut-2s|cut-30s|cut-resumed|
+#                       controller-stopped ...]
 set -eu
 . "$(dirname "$0")/../support/lab.sh"
 lab_need_root "$@"
@@ -157,13 +158,32 @@ fault() {
         wait "$up"
         resume "$1"
         ;;
+    cut-resumed)
+        # Resumed while the host is away: what it says of the run before, when it is back, ends nothing.
+        ip -n "$ctl" link set to_gen down
+        expect_clean "$1"
+        expect_failed_naming "$1" load1
+        sb resume "$job" --detach >/dev/null || fail "$1: resume is refused"
+        ip -n "$ctl" link set to_gen up
+        expect_complete "$1"
+        ;;
+    controller-stopped)
+        kill -STOP "$controller_pid"
+        sb status >/dev/null 2>"$lab/stopped" && fail "$1: a stopped controller answers"
+        grep -q "kill -CONT $controller_pid" "$lab/stopped" || fail "$1: status says: $(cat "$lab/stopped")"
+        expect_clean "$1"
+        sleep 5
+        kill -CONT "$controller_pid"
+        expect_failed_naming "$1" "the controller stood still"
+        resume "$1"
+        ;;
     *) fail "unknown fault $1" ;;
     esac
     lab_until 5 no_job_pids || fail "$1: left behind: $(job_pids "$srv") / $(job_pids "$gen")"
     lab_until 5 host_connected server1 load1 || fail "$1: a host is not free"
 }
 
-for one in ${*:-controller server-agent load-agent target generator cut-2s cut-30s}; do
+for one in ${*:-controller server-agent load-agent target generator cut-2s cut-30s cut-resumed controller-stopped}; do
     fault "$one"
 done
 say "no orphan, no lost window"
