@@ -128,14 +128,15 @@ static void test_an_agent_that_gave_up_is_not_free_before_it_says_so(void **stat
 {
     struct fleet_stand *f = *state;
     struct fleet_agent *a = resume_after_a_cut(f);
-    push_of_run(f, a, 2, 2, 0, MSG_EVENT_DONE);
+    push_of_run(f, a, 2, 2, 3, MSG_EVENT_DONE); /* to JOB_OPEN */
+    fleet_settle(f->fleet, a, 7, 2);
+    push_of_run(f, a, 3, 2, 0, MSG_EVENT_DONE);
     assert_int_equal(f->seen.lost, 1);
     assert_non_null(strstr(f->seen.cause, ran_out));
     fleet_release(f->fleet, "j");
     fleet_poll(f->fleet, a, &f->requests[5], 3, T0 + 60 * NS_PER_S);
     assert_int_equal(f->seen.kinds[0], MSG_COMMAND_JOB_CLOSE);
     assert_int_equal(f->seen.numbers[0], 4);
-    push_of_run(f, a, 3, 2, 3, MSG_EVENT_DONE); /* to JOB_OPEN: nobody waits for it any more */
     assert_int_equal(state_of_a(f), FLEET_CLOSING);
     push_of_run(f, a, 4, 2, 4, MSG_EVENT_DONE);
     assert_int_equal(state_of_a(f), FLEET_FREE);
