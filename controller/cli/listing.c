@@ -89,6 +89,7 @@ void listing_print(const struct listing *t)
     size_t edge = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
     struct buf out;
     struct page p = {.out = &out, .width = show_width()};
+    must(t->columns > 0);
     size_t *widths = mem_zalloc(t->columns, sizeof *widths);
     buf_init(&out, LIMIT_ANSWER_BYTES);
     for (size_t column = 0; column < t->columns; column++)

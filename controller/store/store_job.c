@@ -97,9 +97,9 @@ enum err store_find_job(struct store *s, const char *text, char **id, struct err
     enum err e = store_rows_fini(&rows, d);
     if (e == ERR_OK && ids.count == 0)
         e = err_set(d, ERR_NOT_FOUND, "no job %s: 'splitbench status' lists them", text);
-    if (e == ERR_OK && ids.count > 1 && strcmp(ids.items[0], text) != 0)
+    else if (e == ERR_OK && ids.count > 1 && strcmp(ids.items[0], text) != 0)
         e = refuse_ambiguous(text, &ids, d);
-    if (e == ERR_OK)
+    else if (e == ERR_OK)
         *id = mem_strdup(ids.items[0]);
     mem_free_strings(&ids.items, &ids.count);
     return e;
