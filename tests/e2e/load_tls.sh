@@ -23,7 +23,7 @@ write_books() {
 
 # An instrumented program gets little done in a tenth of a second: it has longer windows, and may hold more.
 moment=100ms period=1s long=3s held_max=45000000
-case $bin in *-address*|*-thread*) moment=1s period=6s long=20s held_max=100000000000 ;; esac
+case $bin in *-address*|*-thread*) moment=400ms period=6s long=20s held_max=100000000000 ;; esac
 
 # run MODE HOST EXPRESSIONS OPTIONS...: one run, of a moment where the options do not say otherwise.
 run() {
