@@ -219,8 +219,8 @@ const struct cli_command cli_report = {
 const struct cli_command cli_resume = {
     .operands = "JOB [FILE]",
     .summary = "go on with a job at its first missing window",
-    .text = "\nWindows that are stored stay; the rest is measured. FILE is the job's experiment,\n"
-            "for when the controller has made room: its files are sent again.\n",
+    .text = "\nWindows that are stored stay; the rest is measured. FILE is the job's\n"
+            "experiment: its files are sent again, when the controller has made room.\n",
     .table = {CLI_TABLE("resume", resume_options, 1, 2,
                         ONE_JOB ", and its experiment file when that is asked for")},
     .run = resume,

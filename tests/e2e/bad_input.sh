@@ -207,6 +207,7 @@ squatter=
 
 # The controller of a local run dies: the command says so at once, with the log's end, and does not wait for its return.
 experiment long "{ \"name\": \"a\", $python }"
+: >"$work/err" # what the last command said must not be taken for this one's
 sed -i 's/"gates"/"design": { "rounds": 1000 }, "gates"/' "$work/long.json"
 timeout 120 "$sb" run --local --state "$work/state" "$work/long.json" >"$work/out" 2>"$work/err" </dev/null &
 command=$!
@@ -222,6 +223,7 @@ grep -qF "the controller of this run has ended" "$work/err" || wrong "controller
 
 # ^C comes when the job has just ended: that is a job that is done, with its report.
 experiment ended "{ \"name\": \"a\", $python }"
+: >"$work/err"
 "$sb" run --local --state "$work/state" "$work/ended.json" >"$work/out" 2>"$work/err" </dev/null &
 command=$!
 until grep -q "^job " "$work/err"; do kill -0 $command 2>/dev/null || break; sleep 0.1; done
